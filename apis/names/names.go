@@ -1,0 +1,93 @@
+// Package names derives every name that Steading gives. Nothing else concatenates names.
+package names
+
+import "strings"
+
+// Fixed names.
+const (
+	// SystemNamespace holds the tenants' claims and all managed resources.
+	SystemNamespace = "steading-system"
+	// Deployer is the ServiceAccount of an environment's namespace as which Helm acts.
+	Deployer = "steading-deployer"
+	// Owners names the Role and RoleBinding of a tenant's owners, in its namespace and in its environments.
+	Owners = "steading-owners"
+	// Quota names the ResourceQuota of a namespace that Steading makes.
+	Quota = "steading-quota"
+	// Limits names the LimitRange of an environment's namespace.
+	Limits = "steading-limits"
+	// PullSecret names the copy of the tenant's image pull Secret in an environment's namespace.
+	PullSecret = "steading-pull"
+	// DefaultProviderConfig is the ClusterProviderConfig that Steading's managed resources use.
+	DefaultProviderConfig = "default"
+)
+
+// Labels and annotations that carry the identity of what Steading makes.
+const (
+	// LabelTenant names the tenant.
+	LabelTenant = "steading.dev/tenant"
+	// LabelEnvironment names the environment.
+	LabelEnvironment = "steading.dev/environment"
+	// LabelComposite has the UID of the composite.
+	LabelComposite = "steading.dev/composite-uid"
+	// LabelManagedBy is Kubernetes' own; its value is ManagedBy on all that Steading makes outside.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "steading"
+	// AnnotationHostSuffix on a namespace says what the hosts of its Ingresses must end in.
+	AnnotationHostSuffix = "steading.dev/host-suffix"
+	// AnnotationAdoptFrom on a claim lets its composite take over what carries the UID it names. Operators only.
+	AnnotationAdoptFrom = "steading.dev/adopt-from"
+	// AnnotationAbandon on a claim gives up a target that is gone for good. Its value is the composite's UID.
+	// Operators only.
+	AnnotationAbandon = "steading.dev/abandon"
+	// AnnotationBreakGlass on a managed resource lets it be deleted while its composite lives. Operators only.
+	AnnotationBreakGlass = "steading.dev/break-glass"
+)
+
+// tenantNamespacePrefix is reserved as a tenant's name, so that no environment's namespace has it.
+const tenantNamespacePrefix = "tenant-"
+
+// TenantNamespace is where a tenant's claims live.
+func TenantNamespace(tenant string) string { return tenantNamespacePrefix + tenant }
+
+// TenantOf is the tenant whose claims live in namespace, if any.
+func TenantOf(namespace string) (tenant string, ok bool) {
+	tenant, ok = strings.CutPrefix(namespace, tenantNamespacePrefix)
+	return tenant, ok && tenant != ""
+}
+
+// Home is a tenant's Home, and its Ledger.
+func Home(tenant string) string { return tenant }
+
+// EnvironmentNamespace is where an environment runs. Since a tenant's name has no hyphen, it splits one way only.
+func EnvironmentNamespace(tenant, environment string) string { return tenant + "-" + environment }
+
+// Environment is the name of an environment's Placement, Boundary, Release and Edge.
+func Environment(tenant, environment string) string { return EnvironmentNamespace(tenant, environment) }
+
+// Context is the name of a context's Cluster.
+func Context(tenant, context string) string { return tenant + "-" + context }
+
+// Release is the Helm release of a tenant's runtime, and its ServiceAccount.
+func Release(tenant string) string { return tenant + "-devops" }
+
+// ServiceOf is the Service in an environment that an exposed service is reached by.
+func ServiceOf(tenant, service string) string { return tenant + "-" + service }
+
+// RuntimeImage is a tenant's own runtime image, without tag.
+func RuntimeImage(prefix, tenant string) string { return prefix + "/" + Release(tenant) }
+
+// HostSuffix is what every host of an environment ends in.
+func HostSuffix(tenant, environment, zone string) string {
+	return "." + EnvironmentNamespace(tenant, environment) + "." + zone
+}
+
+// Host is where an exposed service of an environment is reached.
+func Host(service, tenant, environment, zone string) string {
+	return service + HostSuffix(tenant, environment, zone)
+}
+
+// TLSSecret holds the certificate of an environment's hosts.
+func TLSSecret(tenant, environment string) string {
+	return EnvironmentNamespace(tenant, environment) + "-wildcard-tls"
+}

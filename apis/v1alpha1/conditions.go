@@ -1,0 +1,80 @@
+package v1alpha1
+
+import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+// Condition types of an Environment, besides Crossplane's Ready and Synced.
+const (
+	// ConditionAdmitted is true when the tenant's quota has room for the environment as it is asked for.
+	ConditionAdmitted xpv2.ConditionType = "Admitted"
+	// ConditionPlaced is true when a context was chosen.
+	ConditionPlaced xpv2.ConditionType = "Placed"
+	// ConditionBoundaryReady is true when the namespace and its guard rails stand.
+	ConditionBoundaryReady xpv2.ConditionType = "BoundaryReady"
+	// ConditionDeployed is true when the runtime is rolled out at the version asked for.
+	ConditionDeployed xpv2.ConditionType = "Deployed"
+	// ConditionExposed is true when the exposed services have a name and a route.
+	ConditionExposed xpv2.ConditionType = "Exposed"
+	// ConditionCertificateReady is true when the exposed services have a certificate.
+	ConditionCertificateReady xpv2.ConditionType = "CertificateReady"
+	// ConditionDeletionBlocked is true when deletion waits for something that will not go away by itself.
+	ConditionDeletionBlocked xpv2.ConditionType = "DeletionBlocked"
+)
+
+// Condition types of a Tenant and a Context, besides those above.
+const (
+	// ConditionHomeReady is true when the tenant's namespace and what guards it stand.
+	ConditionHomeReady xpv2.ConditionType = "HomeReady"
+	// ConditionReachable is true when the context's API server answers with the credential given.
+	ConditionReachable xpv2.ConditionType = "Reachable"
+	// ConditionGuarded is true when the guard policies are installed on the context's cluster.
+	ConditionGuarded xpv2.ConditionType = "Guarded"
+)
+
+// Reasons of Admitted=False and Placed=False, in the order in which they are checked.
+const (
+	ReasonUnknownContext      xpv2.ConditionReason = "UnknownContext"
+	ReasonContextNotRunning   xpv2.ConditionReason = "ContextNotRunning"
+	ReasonContextFull         xpv2.ConditionReason = "ContextFull"
+	ReasonPlatformDenied      xpv2.ConditionReason = "PlatformClusterDenied"
+	ReasonNoContextRunning    xpv2.ConditionReason = "NoContextRunning"
+	ReasonAllContextsFull     xpv2.ConditionReason = "AllContextsFull"
+	ReasonEnvironmentLimit    xpv2.ConditionReason = "EnvironmentLimitReached"
+	ReasonDockerDenied        xpv2.ConditionReason = "DockerDenied"
+	ReasonBelowFloor          xpv2.ConditionReason = "BelowFloor"
+	ReasonOverEnvironmentCap  xpv2.ConditionReason = "OverEnvironmentCap"
+	ReasonOverTenantTotal     xpv2.ConditionReason = "OverTenantTotal"
+	ReasonContextImmutable    xpv2.ConditionReason = "ContextImmutable"
+	ReasonTenantNotReady      xpv2.ConditionReason = "TenantNotReady"
+	ReasonChartNotResolved    xpv2.ConditionReason = "ChartNotResolved"
+	ReasonPendingDecision     xpv2.ConditionReason = "PendingDecision"
+	ReasonWaitingForPlacement xpv2.ConditionReason = "WaitingForPlacement"
+	ReasonWaitingForBoundary  xpv2.ConditionReason = "WaitingForBoundary"
+)
+
+// Reasons of conditions that are true.
+const (
+	ReasonGranted  xpv2.ConditionReason = "Granted"
+	ReasonPlaced   xpv2.ConditionReason = "Placed"
+	ReasonStands   xpv2.ConditionReason = "Stands"
+	ReasonDeployed xpv2.ConditionReason = "Deployed"
+	ReasonStopped  xpv2.ConditionReason = "Stopped"
+	ReasonRecord   xpv2.ConditionReason = "Record"
+	ReasonPlanned  xpv2.ConditionReason = "Planned"
+)
+
+// Reasons of Deployed=False.
+const (
+	ReasonRollingOut         xpv2.ConditionReason = "RollingOut"
+	ReasonDeployFailed       xpv2.ConditionReason = "DeployFailed"
+	ReasonRolledBack         xpv2.ConditionReason = "RolledBack"
+	ReasonImagePull          xpv2.ConditionReason = "ImagePull"
+	ReasonContainerCrashing  xpv2.ConditionReason = "ContainerCrashing"
+	ReasonQuotaExceeded      xpv2.ConditionReason = "QuotaExceeded"
+	ReasonUnschedulable      xpv2.ConditionReason = "Unschedulable"
+	ReasonChartRefused       xpv2.ConditionReason = "ChartRefused"
+	ReasonTargetUnreachable  xpv2.ConditionReason = "TargetUnreachable"
+	ReasonForeignNamespace   xpv2.ConditionReason = "ForeignNamespace"
+	ReasonForeignRelease     xpv2.ConditionReason = "ForeignRelease"
+	ReasonNamespaceBlocked   xpv2.ConditionReason = "NamespaceBlocked"
+	ReasonWaitingForYoungers xpv2.ConditionReason = "WaitingForDependents"
+)

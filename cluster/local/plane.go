@@ -1,0 +1,241 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	xpextensionsv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+	xppkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
+)
+
+// startTimeout is for a plane whose tools are built, on a busy machine.
+const startTimeout = 3 * time.Minute
+
+// Options of a plane.
+type Options struct {
+	// Name appears in kubeconfigs and progress. Default "local".
+	Name string
+	// Dir holds everything the plane writes; it must be empty or absent.
+	// Default: a temporary folder, which Stop removes.
+	Dir string
+	// Crossplane is installed in the plane too.
+	Crossplane bool
+	// Progress gets a line for every step that takes time. Optional.
+	Progress func(string)
+}
+
+// A Plane is a running control plane.
+type Plane struct {
+	// Supervisor runs the plane's components, named like their programs;
+	// Crossplane's are "crossplane" and "crossplane-rbac-manager". More may be
+	// added. They all end with the plane.
+	Supervisor *Supervisor
+
+	name     string
+	dir      string
+	ownsDir  bool
+	progress func(string)
+	tools    *Toolchain
+	ports    *ports
+	ca       *authority
+	server   string
+	config   *rest.Config
+	client   client.Client
+	tokens   *tokens
+	runtimes *runtimes
+
+	background context.Context // ends with the plane
+	cancel     context.CancelFunc
+	workers    sync.WaitGroup
+}
+
+// Start a plane, building its tools if need be, and wait until it is usable.
+// Stop it when done; it also ends with this process.
+func Start(ctx context.Context, o Options) (*Plane, error) {
+	p, err := newPlane(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.start(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot start control plane %q: %w", p.name, err), p.abandon())
+	}
+	return p, nil
+}
+
+func newPlane(o Options) (*Plane, error) {
+	p := &Plane{name: o.Name, dir: o.Dir, progress: o.Progress}
+	if p.name == "" {
+		p.name = "local"
+	}
+	if p.progress == nil {
+		p.progress = func(string) {}
+	}
+	if p.dir == "" {
+		dir, err := os.MkdirTemp("", "steading-"+p.name+"-")
+		if err != nil {
+			return nil, fmt.Errorf("cannot make the plane's folder: %w", err)
+		}
+		p.dir, p.ownsDir = dir, true
+	}
+	if entries, err := os.ReadDir(p.dir); err == nil && len(entries) > 0 {
+		return nil, fmt.Errorf("cannot start a plane in %s: the folder is not empty", p.dir)
+	}
+	var err error
+	if p.Supervisor, err = NewSupervisor(p.file("logs")); err != nil {
+		return nil, err
+	}
+	if p.ports, err = newPorts(); err != nil {
+		return nil, err
+	}
+	p.background, p.cancel = context.WithCancel(context.Background())
+	return p, nil
+}
+
+func (p *Plane) start(ctx context.Context, o Options) error {
+	tools := []Tool{Etcd, KubeAPIServer, ControllerManager, Scheduler, KWOK}
+	if o.Crossplane {
+		tools = append(tools, Crossplane)
+	}
+	var err error
+	if p.tools, err = BuildTools(ctx, p.progress, tools...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := p.startKubernetes(ctx); err != nil {
+		return err
+	}
+	if !o.Crossplane {
+		return p.together(func() error { return p.startWorkload(ctx) })
+	}
+	return p.together(func() error { return p.startWorkload(ctx) }, func() error { return p.startCrossplane(ctx) })
+}
+
+// startKubernetes starts the API and gives us clients for it.
+func (p *Plane) startKubernetes(ctx context.Context) error {
+	p.progress("starting etcd and kube-apiserver")
+	if err := p.makeCertificates(); err != nil {
+		return err
+	}
+	etcd, err := p.startEtcd(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.startAPIServer(ctx, etcd); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("cannot read the admin's kubeconfig: %w", err)
+	}
+	p.config = unlimited(config)
+	if p.client, err = client.New(p.config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("cannot make a client: %w", err)
+	}
+	p.tokens = newTokens(p)
+	p.runtimes = newRuntimes(p)
+	return nil
+}
+
+// startWorkload starts the controllers, the scheduler and the fake node.
+func (p *Plane) startWorkload(ctx context.Context) error {
+	p.progress("starting kube-controller-manager, kube-scheduler and kwok")
+	return p.together(
+		func() error { return p.startControllerManager(ctx) },
+		func() error { return p.startScheduler(ctx) },
+		func() error { return p.startKWOK(ctx) },
+	)
+}
+
+// Stop ends the plane's processes in order. A temporary folder is removed.
+func (p *Plane) Stop() error {
+	p.cancel()
+	p.workers.Wait()
+	p.Supervisor.Close()
+	p.ports.release()
+	if p.ownsDir {
+		return os.RemoveAll(p.dir)
+	}
+	return nil
+}
+
+// abandon a plane that did not start. Its logs are kept for whoever looks.
+func (p *Plane) abandon() error {
+	p.ownsDir = false
+	return p.Stop()
+}
+
+// Config is the administrator's.
+func (p *Plane) Config() *rest.Config { return rest.CopyConfig(p.config) }
+
+// ConfigFor is the config of a user with a client certificate of its own.
+func (p *Plane) ConfigFor(user string, groups ...string) (*rest.Config, error) {
+	c, err := p.ca.client(user, groups...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a certificate for %s: %w", user, err)
+	}
+	config := rest.AnonymousClientConfig(p.config)
+	config.CertData, config.KeyData = c.cert, c.key
+	return unlimited(config), nil
+}
+
+// Client is the administrator's, uncached. It knows the kinds of Kubernetes,
+// CustomResourceDefinitions, and Crossplane's packages and XRDs.
+func (p *Plane) Client() client.Client { return p.client }
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (p *Plane) Kubeconfig() string { return p.file("admin.kubeconfig") }
+
+// AuditLog is the path of the log of what ServiceAccounts outside kube-system
+// asked the API server for, one JSON event a line.
+func (p *Plane) AuditLog() string { return p.file("audit/audit.log") }
+
+// CA is the PEM certificate of the authority that signed the API server's.
+func (p *Plane) CA() []byte { return p.ca.pem }
+
+// Dir is where the plane keeps everything.
+func (p *Plane) Dir() string { return p.dir }
+
+// ReservePort returns a port of 127.0.0.1 that nobody listens on and that no
+// other plane takes while this one runs.
+func (p *Plane) ReservePort() (int, error) { return p.ports.reserve() }
+
+func (p *Plane) file(path string) string { return filepath.Join(p.dir, filepath.FromSlash(path)) }
+
+// together runs steps at the same time.
+func (p *Plane) together(steps ...func() error) error {
+	errs := make([]error, len(steps))
+	var wg sync.WaitGroup
+	for i, step := range steps {
+		wg.Go(func() { errs[i] = step() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// work runs something until the plane ends.
+func (p *Plane) work(f func(context.Context)) {
+	p.workers.Go(func() { f(p.background) })
+}
+
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, xpextensionsv1.AddToScheme, xppkgv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // Two kinds of one name: a mistake of ours.
+		}
+	}
+	return s
+}()
