@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -141,6 +142,8 @@ func (p *Plane) startKubernetes(ctx context.Context) error {
 		return fmt.Errorf("cannot read the admin's kubeconfig: %w", err)
 	}
 	p.config = unlimited(config)
+	// Crossplane warns of every legacy XRD; a person sees that from kubectl.
+	p.config.WarningHandlerWithContext = rest.NoWarnings{}
 	if p.client, err = client.New(p.config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)
 	}
@@ -152,11 +155,28 @@ func (p *Plane) startKubernetes(ctx context.Context) error {
 // startWorkload starts the controllers, the scheduler and the fake node.
 func (p *Plane) startWorkload(ctx context.Context) error {
 	p.progress("starting kube-controller-manager, kube-scheduler and kwok")
-	return p.together(
+	err := p.together(
 		func() error { return p.startControllerManager(ctx) },
 		func() error { return p.startScheduler(ctx) },
 		func() error { return p.startKWOK(ctx) },
 	)
+	if err != nil {
+		return err
+	}
+	return p.waitControllers(ctx)
+}
+
+// waitControllers waits until the controllers have begun: the first thing to be
+// seen of them is the ServiceAccount without which no pod is admitted.
+func (p *Plane) waitControllers(ctx context.Context) error {
+	account := client.ObjectKey{Namespace: "default", Name: "default"}
+	err := p.waitFor(ctx, time.Minute, func(ctx context.Context) (bool, error) {
+		return true, p.client.Get(ctx, account, &corev1.ServiceAccount{})
+	})
+	if err != nil {
+		return fmt.Errorf("cannot wait for ServiceAccount %s: %w", account, err)
+	}
+	return nil
 }
 
 // Stop ends the plane's processes in order. A temporary folder is removed.
