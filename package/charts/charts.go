@@ -18,7 +18,7 @@ var files embed.FS
 
 // Runtime is the chart that environments are deployed from.
 func Runtime() (*chart.Chart, error) {
-	f, err := RuntimeFiles()
+	f, err := Files(files, "runtime")
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +28,6 @@ func Runtime() (*chart.Chart, error) {
 	}
 	return c, nil
 }
-
-// RuntimeFiles are the files of the chart that environments are deployed from, sorted by name.
-func RuntimeFiles() ([]*loader.BufferedFile, error) { return Files(files, "runtime") }
 
 // Files are a chart's files below a folder, sorted by name, without those that never belong into a package.
 func Files(fsys fs.FS, dir string) ([]*loader.BufferedFile, error) {

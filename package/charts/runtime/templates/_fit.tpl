@@ -1,7 +1,7 @@
 {{/* A Kubernetes quantity as a number. */}}
 {{- define "runtime.number" -}}
 {{- $q := toString . }}
-{{- $suffix := regexReplaceAll "^[0-9.]+([eE][0-9]+)?" $q "" }}
+{{- $suffix := regexReplaceAll "^[0-9.]+([eE][+-]?[0-9]+)?" $q "" }}
 {{- $factors := dict "" 1.0 "n" 1e-9 "u" 1e-6 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18
     "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0 }}
 {{- mulf (float64 (trimSuffix $suffix $q)) (get $factors $suffix) }}
