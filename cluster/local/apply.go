@@ -105,18 +105,23 @@ func (p *Plane) waitEstablished(ctx context.Context, crds ...string) error {
 	return nil
 }
 
-// waitFor polls until done; errors that are not cured in time are returned.
+// waitFor polls until done. If that takes too long the error is what stood in
+// the way last.
 func (p *Plane) waitFor(ctx context.Context, within time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	var obstacle error
 	for {
 		ok, err := done(ctx)
 		if err == nil && ok {
 			return nil
 		}
+		if err != nil && ctx.Err() == nil {
+			obstacle = err
+		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
+			return errors.Join(obstacle, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
@@ -24,72 +25,82 @@ const healthyTimeout = 2 * time.Minute
 type runtimes struct {
 	plane *Plane
 
-	mu        sync.Mutex
-	functions map[string]string // package name to endpoint
-	providers map[string]bool
-	watching  bool
+	mu           sync.Mutex
+	endpoints    map[string]string // of packages by name; a provider has none
+	certificates map[string]string // folders by name of the package
+	watching     bool
 }
 
 func newRuntimes(p *Plane) *runtimes {
-	return &runtimes{plane: p, functions: map[string]string{}, providers: map[string]bool{}}
+	return &runtimes{plane: p, endpoints: map[string]string{}, certificates: map[string]string{}}
 }
 
-// FunctionCertificates makes the certificate a function's server needs, as a
-// Secret and as the files tls.crt, tls.key and ca.crt of the folder returned.
-// The certificate is signed by Crossplane's own authority.
-func (p *Plane) FunctionCertificates(ctx context.Context, function string) (string, error) {
-	root := &corev1.Secret{}
-	if err := p.client.Get(ctx, client.ObjectKey{Namespace: CrossplaneNamespace, Name: crossplaneRootCA}, root); err != nil {
-		return "", fmt.Errorf("cannot read the authority of crossplane: %w", err)
+// PackageCertificates is the folder with the files tls.crt, tls.key and ca.crt
+// which the process of a function or provider serves with on 127.0.0.1. The
+// certificate is signed by Crossplane's own authority; Crossplane finds it in a
+// Secret of its namespace.
+func (p *Plane) PackageCertificates(ctx context.Context, pkg string) (string, error) {
+	p.runtimes.mu.Lock()
+	defer p.runtimes.mu.Unlock()
+	if dir, ok := p.runtimes.certificates[pkg]; ok {
+		return dir, nil
 	}
-	ca, err := parseAuthority(pair{cert: root.Data[corev1.TLSCertKey], key: root.Data[corev1.TLSPrivateKeyKey]})
+	dir, err := p.runtimes.issue(ctx, pkg)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("cannot make the certificate of package %s: %w", pkg, err)
 	}
-	cert, err := ca.server(function)
-	if err != nil {
-		return "", fmt.Errorf("cannot make the certificate of function %s: %w", function, err)
-	}
-	dir := p.file("functions/" + function)
-	if err := cert.write(dir, ca.pem); err != nil {
-		return "", fmt.Errorf("cannot write the certificate of function %s: %w", function, err)
-	}
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: CrossplaneNamespace, Name: serverSecret(function)}}
-	data := map[string][]byte{corev1.TLSCertKey: cert.cert, corev1.TLSPrivateKeyKey: cert.key, "ca.crt": ca.pem}
-	if err := p.client.Create(ctx, s); client.IgnoreAlreadyExists(err) != nil {
-		return "", fmt.Errorf("cannot make the Secret of function %s: %w", function, err)
-	}
-	before := s.DeepCopy()
-	s.Data = data
-	if err := p.client.Patch(ctx, s, client.MergeFrom(before)); err != nil {
-		return "", fmt.Errorf("cannot write the Secret of function %s: %w", function, err)
-	}
+	p.runtimes.certificates[pkg] = dir
 	return dir, nil
 }
 
 // ConnectFunction makes Crossplane call an installed function at an address of
 // this machine, now and for every revision to come, and waits until Crossplane
-// finds the function healthy. FunctionCertificates comes first.
+// finds the function healthy.
 func (p *Plane) ConnectFunction(ctx context.Context, function, address string) error {
-	p.runtimes.mu.Lock()
-	p.runtimes.functions[function] = "dns:///" + address
-	p.runtimes.mu.Unlock()
-	if err := p.runtimes.connect(ctx); err != nil {
-		return err
-	}
-	return p.waitHealthy(ctx, &xppkgv1.Function{}, function)
+	return p.connectPackage(ctx, &xppkgv1.Function{}, function, "dns:///"+address)
 }
 
 // ConnectProvider makes Crossplane take an installed provider for running, now
-// and for every revision to come, and waits until its kinds are served.
+// and for every revision to come, and waits until Crossplane finds it healthy.
 func (p *Plane) ConnectProvider(ctx context.Context, provider string) error {
+	return p.connectPackage(ctx, &xppkgv1.Provider{}, provider, "")
+}
+
+func (p *Plane) connectPackage(ctx context.Context, kind xppkgv1.Package, name, endpoint string) error {
+	if _, err := p.PackageCertificates(ctx, name); err != nil {
+		return err
+	}
 	p.runtimes.mu.Lock()
-	p.runtimes.providers[provider] = true
+	p.runtimes.endpoints[name] = endpoint
 	p.runtimes.mu.Unlock()
 	if err := p.runtimes.connect(ctx); err != nil {
 		return err
 	}
-	return p.waitHealthy(ctx, &xppkgv1.Provider{}, provider)
+	return p.waitHealthy(ctx, kind, name)
+}
+
+func (r *runtimes) issue(ctx context.Context, pkg string) (string, error) {
+	root := &corev1.Secret{}
+	if err := r.plane.client.Get(ctx, client.ObjectKey{Namespace: CrossplaneNamespace, Name: crossplaneRootCA}, root); err != nil {
+		return "", err
+	}
+	ca, err := parseAuthority(pair{cert: root.Data[corev1.TLSCertKey], key: root.Data[corev1.TLSPrivateKeyKey]})
+	if err != nil {
+		return "", err
+	}
+	cert, err := ca.server(pkg)
+	if err != nil {
+		return "", err
+	}
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: CrossplaneNamespace, Name: *serverSecret(pkg)},
+		Data:       map[string][]byte{corev1.TLSCertKey: cert.cert, corev1.TLSPrivateKeyKey: cert.key, "ca.crt": ca.pem},
+	}
+	if err := r.plane.client.Create(ctx, s); err != nil {
+		return "", err
+	}
+	dir := r.plane.file("packages/" + pkg)
+	return dir, cert.write(dir, ca.pem)
 }
 
 func (p *Plane) waitHealthy(ctx context.Context, pkg xppkgv1.Package, name string) error {
@@ -190,17 +201,17 @@ func (r *runtimes) connectAll(ctx context.Context) error {
 // connectOne does what Crossplane does for a runtime of its own, once it runs.
 func (r *runtimes) connectOne(ctx context.Context, rev xppkgv1.PackageRevisionWithRuntime) error {
 	pkg := rev.GetLabels()[xppkgv1.LabelParentPackage]
+	r.mu.Lock()
+	endpoint, ours := r.endpoints[pkg]
+	r.mu.Unlock()
+	if !ours {
+		return nil
+	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := r.plane.client.Get(ctx, client.ObjectKeyFromObject(rev), rev); err != nil {
 			return err
 		}
-		switch rev := rev.(type) {
-		case *xppkgv1.FunctionRevision:
-			return r.connectFunction(ctx, rev, pkg)
-		case *xppkgv1.ProviderRevision:
-			return r.connectProvider(ctx, rev, pkg)
-		}
-		return nil
+		return r.patch(ctx, rev, serverSecret(pkg), endpoint)
 	})
 	if err != nil {
 		return fmt.Errorf("cannot connect revision %s: %w", rev.GetName(), err)
@@ -208,44 +219,31 @@ func (r *runtimes) connectOne(ctx context.Context, rev xppkgv1.PackageRevisionWi
 	return nil
 }
 
-func (r *runtimes) connectFunction(ctx context.Context, rev *xppkgv1.FunctionRevision, pkg string) error {
-	r.mu.Lock()
-	endpoint, ours := r.functions[pkg]
-	r.mu.Unlock()
-	if !ours {
-		return nil
-	}
-	secret := serverSecret(pkg)
-	if ptr.Deref(rev.Spec.TLSServerSecretName, "") != secret {
-		before := rev.DeepCopy()
-		rev.Spec.TLSServerSecretName = &secret
-		if err := r.plane.client.Patch(ctx, rev, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+// patch what differs. Conditions are a list, so that somebody else's would be
+// lost without the lock.
+func (r *runtimes) patch(ctx context.Context, rev xppkgv1.PackageRevisionWithRuntime, secret *string, endpoint string) error {
+	lock := client.MergeFromWithOptimisticLock{}
+	if !ptr.Equal(rev.GetTLSServerSecretName(), secret) {
+		before := rev.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of the same type.
+		rev.SetTLSServerSecretName(secret)
+		if err := r.plane.client.Patch(ctx, rev, client.MergeFromWithOptions(before, lock)); err != nil {
 			return err
 		}
 	}
-	if rev.Status.Endpoint == endpoint && ptr.Deref(rev.Status.TLSServerSecretName, "") == secret && runtimeHealthy(rev) {
+	before := rev.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of the same type.
+	rev.SetObservedTLSServerSecretName(secret)
+	if f, ok := rev.(*xppkgv1.FunctionRevision); ok {
+		f.Status.Endpoint = endpoint
+	}
+	if rev.GetCondition(xppkgv1.TypeRuntimeHealthy).Status != corev1.ConditionTrue {
+		rev.SetConditions(xppkgv1.RuntimeHealthy())
+	}
+	if equality.Semantic.DeepEqual(before, rev) {
 		return nil
 	}
-	before := rev.DeepCopy()
-	rev.Status.Endpoint, rev.Status.TLSServerSecretName = endpoint, &secret
-	rev.SetConditions(xppkgv1.RuntimeHealthy())
-	return r.plane.client.Status().Patch(ctx, rev, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return r.plane.client.Status().Patch(ctx, rev, client.MergeFromWithOptions(before, lock))
 }
 
-func (r *runtimes) connectProvider(ctx context.Context, rev *xppkgv1.ProviderRevision, pkg string) error {
-	r.mu.Lock()
-	ours := r.providers[pkg]
-	r.mu.Unlock()
-	if !ours || runtimeHealthy(rev) {
-		return nil
-	}
-	before := rev.DeepCopy()
-	rev.SetConditions(xppkgv1.RuntimeHealthy())
-	return r.plane.client.Status().Patch(ctx, rev, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+func serverSecret(pkg string) *string {
+	return xppkgv1.GetSecretNameWithSuffix(pkg, xppkgv1.TLSServerSecretNameSuffix)
 }
-
-func runtimeHealthy(rev xppkgv1.PackageRevision) bool {
-	return rev.GetCondition(xppkgv1.TypeRuntimeHealthy).Status == corev1.ConditionTrue
-}
-
-func serverSecret(function string) string { return function + "-function-tls" }
