@@ -1,0 +1,219 @@
+package environment
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/functions/compose"
+)
+
+// life plays the managed resources' side of an environment's life.
+type life struct {
+	t   *testing.T
+	in  compose.Input
+	out compose.Output
+}
+
+func begin(t *testing.T, spec steading.EnvironmentSpec) *life {
+	t.Helper()
+	l := &life{t: t, in: compose.Input{Composite: composite(t, spec, steading.EnvironmentStatus{}), Children: map[string]*unstructured.Unstructured{}}}
+	return l.run()
+}
+
+// run composes and applies the result.
+func (l *life) run() *life {
+	l.t.Helper()
+	out, err := Compose(l.in)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.out, l.in = out, observed(l.t, l.in, out)
+	return l
+}
+
+func (l *life) status() steading.EnvironmentStatus {
+	return *l.out.Status.(*steading.EnvironmentStatus) //nolint:forcetypeassert // A test.
+}
+
+func (l *life) want(phase steading.EnvironmentPhase, ready bool, children ...string) *life {
+	l.t.Helper()
+	var have []string
+	for name := range l.out.Children {
+		have = append(have, name)
+	}
+	slices.Sort(have)
+	slices.Sort(children)
+	if !slices.Equal(have, children) {
+		l.t.Fatalf("children: have %v, want %v", have, children)
+	}
+	if s := l.status(); s.Phase != phase || l.out.Ready != ready {
+		l.t.Fatalf("have phase %s (%s), ready %t; want %s, %t; conditions %+v", s.Phase, s.Message, l.out.Ready, phase, ready, l.out.Conditions)
+	}
+	return l
+}
+
+func (l *life) wantEvent(reason string) *life {
+	l.t.Helper()
+	if !slices.ContainsFunc(l.out.Events, func(e compose.Event) bool { return e.Reason == reason }) {
+		l.t.Fatalf("no event %s in %+v", reason, l.out.Events)
+	}
+	return l
+}
+
+func (l *life) setSpec(change func(*steading.EnvironmentSpec)) *life {
+	l.t.Helper()
+	xr, err := compose.DecodeComposite[steading.Environment](l.in)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	change(&xr.Spec)
+	l.in.Composite = composite(l.t, xr.Spec, xr.Status)
+	return l
+}
+
+func running() steading.EnvironmentSpec {
+	return steading.EnvironmentSpec{Type: steading.TypeRuntime, Version: "1.4.2", State: steading.StateRunning}
+}
+
+// provisioned is an environment that has come all the way.
+func provisioned(t *testing.T) *life {
+	t.Helper()
+	l := begin(t, running()).want(steading.EnvironmentPending, false, placement)
+	edit(t, l.in, placement, grant)
+	l.run().want(steading.EnvironmentProvisioning, false, placement, boundary).wantEvent("PlatformFallback")
+	edit(t, l.in, boundary, func(b *runtimev1.Boundary) { ready(b) })
+	l.run().want(steading.EnvironmentProvisioning, false, placement, boundary, release)
+	edit(t, l.in, release, deployed)
+	return l.run().want(steading.EnvironmentRunning, true, placement, boundary, release).wantEvent("Running")
+}
+
+func TestEnvironmentComesUpStageByStage(t *testing.T) {
+	l := provisioned(t)
+	s := l.status()
+	if s.DeployedVersion != "1.4.2" || s.Power != steading.PowerRunning || s.Namespace != "acme-dev" || s.Context.Name != "platform" || s.Message != "" {
+		t.Fatalf("status %+v", s)
+	}
+	if l.run(); len(l.out.Events) != 0 {
+		t.Fatalf("a second run says the same events again: %+v", l.out.Events)
+	}
+}
+
+func TestRefusedSizeKeepsWhatRuns(t *testing.T) {
+	l := provisioned(t)
+	big := steading.MustResources("64", "20Gi", "40Gi")
+	l.setSpec(func(s *steading.EnvironmentSpec) { s.Size = big }).run()
+	l.want(steading.EnvironmentRunning, false, placement, boundary, release)
+	edit(t, l.in, placement, func(p *runtimev1.Placement) {
+		p.Status.AtProvider.Refusal = &runtimev1.Refusal{Reason: string(steading.ReasonOverEnvironmentCap), Message: "cpu 64 is over the cap of 16 by 48"}
+	})
+	l.run().want(steading.EnvironmentRunning, false, placement, boundary, release).wantEvent("OverEnvironmentCap")
+	if c := condition(l.out, steading.ConditionAdmitted); c.Status != "False" || c.Message != "cpu 64 is over the cap of 16 by 48" {
+		t.Fatalf("Admitted: %+v", c)
+	}
+	if b := l.out.Children[boundary].Object.(*runtimev1.Boundary); b.Spec.ForProvider.Caps.CPU.String() != "8" { //nolint:forcetypeassert // A test.
+		t.Fatalf("the boundary was changed to %+v by a refused request", b.Spec.ForProvider.Caps)
+	}
+}
+
+func TestNewVersionIsNotReadyUntilItIsDeployed(t *testing.T) {
+	l := provisioned(t)
+	l.setSpec(func(s *steading.EnvironmentSpec) { s.Version = "1.4.3" }).run()
+	if l.out.Ready {
+		t.Fatal("ready in the run that asks for another version")
+	}
+	edit(t, l.in, placement, grant)
+	if l.run(); l.out.Ready {
+		t.Fatal("ready although the release was just asked for another version")
+	}
+	edit(t, l.in, release, deployed)
+	l.run().want(steading.EnvironmentRunning, true, placement, boundary, release)
+	if v := l.status().DeployedVersion; v != "1.4.3" {
+		t.Fatalf("deployed version %s", v)
+	}
+}
+
+func TestRolledBackUpgradeServesAndSaysSo(t *testing.T) {
+	l := provisioned(t)
+	l.setSpec(func(s *steading.EnvironmentSpec) { s.Version = "1.4.3" }).run()
+	edit(t, l.in, placement, grant)
+	l.run()
+	edit(t, l.in, release, func(r *runtimev1.Release) {
+		r.Status.AtProvider.State = runtimev1.ReleaseRolledBack
+		r.Status.AtProvider.Reason = string(steading.ReasonRolledBack)
+		r.Status.AtProvider.Message = "version 1.4.3 failed: image not found; 1.4.2 serves"
+	})
+	l.run().want(steading.EnvironmentRunning, false, placement, boundary, release)
+	if s := l.status(); s.DeployedVersion != "1.4.2" || s.Message != "version 1.4.3 failed: image not found; 1.4.2 serves" {
+		t.Fatalf("status %+v", s)
+	}
+}
+
+func TestStopIsNotATransitionOfPhase(t *testing.T) {
+	l := provisioned(t)
+	l.setSpec(func(s *steading.EnvironmentSpec) { s.State = steading.StateStopped }).run()
+	if p := l.out.Children[release].Object.(*runtimev1.Release).Spec.ForProvider.Power; p != steading.PowerStopped { //nolint:forcetypeassert // A test.
+		t.Fatalf("release is asked to be %s", p)
+	}
+	edit(t, l.in, placement, grant)
+	edit(t, l.in, release, deployed)
+	l.run().want(steading.EnvironmentRunning, true, placement, boundary, release).wantEvent("Stopped")
+	if s := l.status(); s.Power != steading.PowerStopped {
+		t.Fatalf("power %s", s.Power)
+	}
+}
+
+func TestPlanningALiveEnvironmentChangesNothing(t *testing.T) {
+	l := provisioned(t)
+	l.setSpec(func(s *steading.EnvironmentSpec) { s.State = steading.StatePlanned }).run()
+	if len(l.out.Children) != 3 {
+		t.Fatalf("planning took children away: %v", l.out.Children)
+	}
+	if p := l.out.Children[placement].Object.(*runtimev1.Placement); !p.Spec.ForProvider.Request.DryRun { //nolint:forcetypeassert // A test.
+		t.Fatal("planning asks for a grant")
+	}
+}
+
+func TestRecordsStayRegistered(t *testing.T) {
+	for name, spec := range map[string]steading.EnvironmentSpec{
+		"RemoteAgent": {Type: steading.TypeRemoteAgent, Version: "1.4.2"},
+		"LocalAgent":  {Type: steading.TypeLocalAgent},
+		"NoVersion":   {Type: steading.TypeRuntime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, spec).want(steading.EnvironmentPending, false, placement)
+			edit(t, l.in, placement, func(p *runtimev1.Placement) {
+				p.Status.AtProvider.Grant = &runtimev1.Grant{}
+				p.Status.AtProvider.DecidedGeneration = 1
+				ready(p)
+			})
+			l.run().want(steading.EnvironmentRegistered, true, placement).wantEvent("Registered")
+		})
+	}
+}
+
+func TestPodsOwnReasonReachesTheClaim(t *testing.T) {
+	l := begin(t, running())
+	edit(t, l.in, placement, grant)
+	l.run()
+	edit(t, l.in, boundary, func(b *runtimev1.Boundary) { ready(b) })
+	l.run()
+	edit(t, l.in, release, func(r *runtimev1.Release) {
+		r.Status.AtProvider = runtimev1.ReleaseObservation{State: runtimev1.ReleaseRollingOut, Reason: string(steading.ReasonImagePull), Message: `container devops: image "x:1" not found`}
+	})
+	l.run().want(steading.EnvironmentProvisioning, false, placement, boundary, release)
+	if c := condition(l.out, steading.ConditionDeployed); c.Reason != steading.ReasonImagePull || l.status().Message != c.Message {
+		t.Fatalf("Deployed %+v, message %q", c, l.status().Message)
+	}
+}
+
+func TestCompositeWithoutAClaimIsRefused(t *testing.T) {
+	in := compose.Input{Composite: composite(t, running(), steading.EnvironmentStatus{})}
+	unstructured.RemoveNestedField(in.Composite.Object, "spec", "claimRef")
+	if _, err := Compose(in); err == nil {
+		t.Fatal("no error")
+	}
+}

@@ -1,0 +1,144 @@
+package environment
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steading-dev/steading/apis/names"
+	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/functions/compose"
+)
+
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: runtimev1.GroupVersion.String(), Kind: kind}
+}
+
+func (s *stages) meta() metav1.ObjectMeta {
+	return compose.ObjectMeta(names.Environment(s.id.Tenant, s.id.Environment), s.id)
+}
+
+// emitPlacement asks for what the claim says. It is always there.
+func (s *stages) emitPlacement(out *compose.Output) error {
+	spec := s.env.Spec
+	request := runtimev1.Request{
+		Type:    spec.Type,
+		Version: spec.Version,
+		Stopped: spec.State == steading.StateStopped,
+		Size:    spec.Size,
+		Docker:  spec.Docker.Enabled,
+		DryRun:  spec.State == steading.StatePlanned,
+	}
+	if spec.ContextRef != nil {
+		request.Context = spec.ContextRef.Name
+	}
+	desired := &runtimev1.Placement{
+		TypeMeta:   typeMeta(runtimev1.PlacementKind),
+		ObjectMeta: s.meta(),
+		Spec:       runtimev1.PlacementSpec{ForProvider: runtimev1.PlacementParameters{Identity: s.id, Claim: s.claim, Request: request}},
+	}
+	return s.add(out, placement, desired, s.placement, s.refusal() == nil)
+}
+
+// emitBoundary makes the namespace once there is a place for it, and keeps it.
+func (s *stages) emitBoundary(out *compose.Output) error {
+	g := s.grant()
+	if g == nil || g.Context == "" || g.Caps == nil {
+		return s.keep(out, boundary, s.boundary)
+	}
+	if s.boundary == nil && s.env.Spec.State == steading.StatePlanned {
+		return nil
+	}
+	p := runtimev1.BoundaryParameters{
+		Identity:  s.id,
+		Claim:     s.claim,
+		Context:   g.Context,
+		Namespace: names.EnvironmentNamespace(s.id.Tenant, s.id.Environment),
+		Caps:      *g.Caps,
+		Docker:    g.Docker,
+	}
+	if t := s.placement.Status.AtProvider.Tenant; t != nil {
+		p.Owners = t.Owners
+		if t.Registry != nil {
+			p.PullSecretRef = t.Registry.PullSecretRef
+		}
+	}
+	desired := &runtimev1.Boundary{TypeMeta: typeMeta(runtimev1.BoundaryKind), ObjectMeta: s.meta(), Spec: runtimev1.BoundarySpec{ForProvider: p}}
+	return s.add(out, boundary, desired, s.boundary, true)
+}
+
+// emitRelease deploys what was granted once the namespace stands, and keeps it.
+func (s *stages) emitRelease(out *compose.Output) error {
+	g := s.grant()
+	if g == nil || g.Context == "" || g.Caps == nil || g.Version == "" || g.Chart == nil {
+		return s.keep(out, release, s.release)
+	}
+	if s.release == nil && !out.Children[boundary].Ready {
+		return nil
+	}
+	p := runtimev1.ReleaseParameters{
+		Identity:    s.id,
+		Claim:       s.claim,
+		Context:     g.Context,
+		Namespace:   names.EnvironmentNamespace(s.id.Tenant, s.id.Environment),
+		ReleaseName: names.Release(s.id.Tenant),
+		Chart:       *g.Chart,
+		Version:     g.Version,
+		Power:       s.power(),
+		Caps:        *g.Caps,
+		Docker:      g.Docker,
+	}
+	if t := s.placement.Status.AtProvider.Tenant; t != nil {
+		p.Registry, p.Operations = t.Registry, t.Operations
+	}
+	desired := &runtimev1.Release{TypeMeta: typeMeta(runtimev1.ReleaseKind), ObjectMeta: s.meta(), Spec: runtimev1.ReleaseSpec{ForProvider: p}}
+	return s.add(out, release, desired, s.release, s.serves(p))
+}
+
+// power is what the claim asks for. Planning changes nothing about what runs.
+func (s *stages) power() steading.Power {
+	switch s.env.Spec.State {
+	case steading.StateStopped:
+		return steading.PowerStopped
+	case steading.StatePlanned:
+		if s.release != nil {
+			return s.release.Spec.ForProvider.Power
+		}
+	}
+	return steading.PowerRunning
+}
+
+// serves reports whether what is deployed is what is asked for, rather than what was rolled back to.
+func (s *stages) serves(p runtimev1.ReleaseParameters) bool {
+	if s.release == nil {
+		return false
+	}
+	o := s.release.Status.AtProvider
+	return o.State == runtimev1.ReleaseDeployed && o.Deployed != nil && o.Deployed.Version == p.Version && o.Deployed.Power == p.Power
+}
+
+// add emits a child and works out whether it is ready for what it is asked for now, which it is only if the child's own
+// answer is good. Observed is nil, typed, when there is none.
+func (s *stages) add(out *compose.Output, name string, desired, observed compose.Conditioned, good bool) error {
+	ready := false
+	if _, exists := s.in.Children[name]; exists && good {
+		var err error
+		if ready, err = compose.Satisfied(s.in, name, observed, desired); err != nil {
+			return err
+		}
+	}
+	out.Add(name, compose.Child{Object: desired, Ready: ready})
+	return nil
+}
+
+// keep emits a child as it was observed, when what it should be cannot be told.
+func (s *stages) keep(out *compose.Output, name string, observed compose.Conditioned) error {
+	if _, exists := s.in.Children[name]; !exists {
+		return nil
+	}
+	kept, err := compose.Keep(observed)
+	if err != nil {
+		return err
+	}
+	out.Add(name, compose.Child{Object: kept, Ready: compose.IsReady(observed)})
+	return nil
+}

@@ -1,0 +1,183 @@
+package environment
+
+import (
+	"fmt"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/steading-dev/steading/apis/names"
+	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/functions/compose"
+)
+
+// conditions say how far the environment has come, stage by stage.
+func (s *stages) conditions(out compose.Output) []xpv2.Condition {
+	cs := []xpv2.Condition{s.admitted()}
+	if !s.deploys() {
+		return cs
+	}
+	return append(cs, s.placed(), s.bounded(out), s.deployed(out))
+}
+
+// decided reports whether admission's answer is about what the claim asks for now.
+func (s *stages) decided() bool {
+	return s.placement != nil && s.placement.Status.AtProvider.DecidedGeneration >= s.placement.GetGeneration()
+}
+
+// admitted says whether the tenant's quota has room for what is asked for now.
+func (s *stages) admitted() xpv2.Condition {
+	r, g := s.refusal(), s.grant()
+	switch {
+	case r != nil && !r.Placing:
+		return compose.False(steading.ConditionAdmitted, xpv2.ConditionReason(r.Reason), r.Message)
+	case s.env.Spec.State == steading.StatePlanned && g == nil:
+		return compose.False(steading.ConditionAdmitted, steading.ReasonPlanned, "state is Planned: nothing is admitted, see status.plan")
+	case r != nil, g == nil, !s.decided():
+		return compose.False(steading.ConditionAdmitted, steading.ReasonPendingDecision, "admission has not decided yet")
+	default:
+		return compose.True(steading.ConditionAdmitted, steading.ReasonGranted, "")
+	}
+}
+
+// placed says whether a context was chosen, and which.
+func (s *stages) placed() xpv2.Condition {
+	r, g := s.refusal(), s.grant()
+	switch {
+	case r != nil && r.Placing:
+		return compose.False(steading.ConditionPlaced, xpv2.ConditionReason(r.Reason), r.Message)
+	case g == nil || g.Context == "":
+		return compose.False(steading.ConditionPlaced, steading.ReasonPendingDecision, "")
+	default:
+		return compose.True(steading.ConditionPlaced, xpv2.ConditionReason(g.Reason), "on context "+g.Context)
+	}
+}
+
+// bounded says whether the namespace stands.
+func (s *stages) bounded(out compose.Output) xpv2.Condition {
+	switch {
+	case out.Children[boundary].Ready:
+		return compose.True(steading.ConditionBoundaryReady, steading.ReasonStands, "")
+	case s.boundary == nil:
+		return compose.False(steading.ConditionBoundaryReady, steading.ReasonWaitingForPlacement, "")
+	default:
+		return compose.NotReady(steading.ConditionBoundaryReady, s.boundary)
+	}
+}
+
+// deployed says whether the runtime is rolled out as it is asked for, in the words of the pod, its controller or Helm.
+func (s *stages) deployed(out compose.Output) xpv2.Condition {
+	if s.release == nil {
+		return compose.False(steading.ConditionDeployed, steading.ReasonWaitingForBoundary, "")
+	}
+	o := s.release.Status.AtProvider
+	switch {
+	case out.Children[release].Ready && s.power() == steading.PowerStopped:
+		return compose.True(steading.ConditionDeployed, steading.ReasonStopped, "scaled to zero")
+	case out.Children[release].Ready:
+		return compose.True(steading.ConditionDeployed, steading.ReasonDeployed, "")
+	case o.Reason != "":
+		return compose.False(steading.ConditionDeployed, xpv2.ConditionReason(o.Reason), o.Message)
+	default:
+		c := compose.NotReady(steading.ConditionDeployed, s.release)
+		if c.Reason == xpv2.ReasonCreating {
+			c.Reason = steading.ReasonRollingOut
+		}
+		return c
+	}
+}
+
+// status sums up what is true of the environment.
+func (s *stages) status(out compose.Output) steading.EnvironmentStatus {
+	st := steading.EnvironmentStatus{Phase: s.phase(out), Message: firstProblem(out.Conditions)}
+	if s.placement != nil {
+		st.Plan = s.placement.Status.AtProvider.Plan
+	}
+	if g := s.grant(); g != nil && g.Context != "" {
+		st.Context = &steading.PlacedContext{Name: g.Context, Reason: g.Reason}
+		st.Caps = g.Caps
+	}
+	if _, ok := out.Children[boundary]; ok {
+		st.Namespace = names.EnvironmentNamespace(s.id.Tenant, s.id.Environment)
+	}
+	if s.release != nil {
+		st.Image = s.release.Status.AtProvider.Image
+		if d := s.release.Status.AtProvider.Deployed; d != nil {
+			st.DeployedVersion, st.Power = d.Version, d.Power
+		}
+	}
+	return st
+}
+
+// phase is the environment in a word.
+func (s *stages) phase(out compose.Output) steading.EnvironmentPhase {
+	switch {
+	case s.release == nil && s.env.Spec.State == steading.StatePlanned:
+		return steading.EnvironmentRegistered
+	case s.grant() == nil:
+		return steading.EnvironmentPending
+	case !s.deploys():
+		return steading.EnvironmentRegistered
+	case s.grant().Context == "":
+		return steading.EnvironmentPending
+	case out.Children[release].Ready:
+		return steading.EnvironmentRunning
+	case s.release == nil:
+		return steading.EnvironmentProvisioning
+	}
+	switch s.release.Status.AtProvider.State {
+	case runtimev1.ReleaseFailed:
+		return steading.EnvironmentFailed
+	case runtimev1.ReleaseRolledBack, runtimev1.ReleaseDeployed:
+		return steading.EnvironmentRunning
+	default:
+		return steading.EnvironmentProvisioning
+	}
+}
+
+// firstProblem is the message of the first condition that does not hold and says why.
+func firstProblem(cs []xpv2.Condition) string {
+	for _, c := range cs {
+		if c.Status == "False" && c.Message != "" {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// events are what happened between the last run and this one, for the claim.
+func (s *stages) events(now steading.EnvironmentStatus) []compose.Event {
+	var es []compose.Event
+	before := s.env.Status
+	if now.Context != nil && (before.Context == nil || before.Context.Name != now.Context.Name) {
+		es = append(es, compose.Event{Reason: string(now.Context.Reason), Message: fmt.Sprintf("placed on context %s with %s CPU, %s memory, %s storage", now.Context.Name, &now.Caps.CPU, &now.Caps.Memory, &now.Caps.Storage)})
+	}
+	if r := s.refusal(); r != nil && before.Message != r.Message {
+		es = append(es, compose.Event{Warning: true, Reason: r.Reason, Message: r.Message})
+	}
+	if before.Phase != now.Phase || (before.Power != now.Power && before.Power != "") {
+		if e, ok := s.phaseEvent(now); ok {
+			es = append(es, e)
+		}
+	}
+	return es
+}
+
+// phaseEvent is the event for having come into a phase.
+func (s *stages) phaseEvent(now steading.EnvironmentStatus) (compose.Event, bool) {
+	switch now.Phase {
+	case steading.EnvironmentRegistered:
+		return compose.Event{Reason: "Registered", Message: "recorded; nothing is deployed"}, true
+	case steading.EnvironmentProvisioning:
+		return compose.Event{Reason: "Provisioning", Message: "deploying version " + s.grant().Version}, true
+	case steading.EnvironmentRunning:
+		if now.Power == steading.PowerStopped {
+			return compose.Event{Reason: "Stopped", Message: "scaled to zero; it still counts against the quota"}, true
+		}
+		return compose.Event{Reason: "Running", Message: "version " + now.DeployedVersion + " is running in namespace " + now.Namespace}, true
+	case steading.EnvironmentFailed:
+		return compose.Event{Warning: true, Reason: "Failed", Message: now.Message}, true
+	default:
+		return compose.Event{}, false
+	}
+}

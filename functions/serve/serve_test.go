@@ -1,0 +1,263 @@
+package serve
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/crossplane/function-sdk-go/resource"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/functions/compose"
+)
+
+const xenvironment = `{
+  "apiVersion": "steading.dev/v1alpha1", "kind": "XEnvironment",
+  "metadata": {"name": "dev-x7k2p", "uid": "11111111-2222-3333-4444-555555555555"},
+  "spec": {"type": "runtime", "version": "1.4.2", "claimRef": {"namespace": "tenant-acme", "name": "dev"}}
+}`
+
+func request(xr string) *fnv1.RunFunctionRequest {
+	return &fnv1.RunFunctionRequest{
+		Meta:     &fnv1.RequestMeta{Tag: "t"},
+		Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: resource.MustStructJSON(xr)}},
+	}
+}
+
+func function() *Function { return NewFunction(Composers(), NewMetrics(prometheus.NewRegistry())) }
+
+func TestRunFunctionComposesAPlacement(t *testing.T) {
+	rsp, err := function().RunFunction(context.Background(), request(xenvironment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &fnv1.Resource{Ready: fnv1.Ready_READY_FALSE, Resource: resource.MustStructJSON(`{
+	  "apiVersion": "runtime.steading.dev/v1alpha1", "kind": "Placement",
+	  "metadata": {"namespace": "steading-system", "name": "acme-dev", "labels": {
+	    "steading.dev/tenant": "acme", "steading.dev/environment": "dev", "steading.dev/composite-uid": "11111111-2222-3333-4444-555555555555"}},
+	  "spec": {"forProvider": {
+	    "claim": {"namespace": "tenant-acme", "name": "dev"},
+	    "identity": {"tenant": "acme", "environment": "dev", "uid": "11111111-2222-3333-4444-555555555555"},
+	    "request": {"type": "runtime", "version": "1.4.2"}}}
+	}`)}
+	if diff := cmp.Diff(map[string]*fnv1.Resource{"placement": want}, rsp.GetDesired().GetResources(), protocmp.Transform()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := rsp.GetMeta().GetTtl().AsDuration(); got != compose.TTLNotReady {
+		t.Errorf("TTL %s", got)
+	}
+	if got := rsp.GetDesired().GetComposite().GetResource().AsMap()["status"].(map[string]any)["phase"]; got != "Pending" { //nolint:forcetypeassert // A test.
+		t.Errorf("phase %v", got)
+	}
+	for _, c := range rsp.GetConditions() {
+		if c.GetTarget() != fnv1.Target_TARGET_COMPOSITE_AND_CLAIM {
+			t.Errorf("condition %s does not reach the claim", c.GetType())
+		}
+	}
+}
+
+func TestSameRequestSameBytes(t *testing.T) {
+	f := function()
+	var first []byte
+	for range 50 {
+		rsp, err := f.RunFunction(context.Background(), request(xenvironment))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(rsp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = b
+		}
+		if diff := cmp.Diff(first, b); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+func TestUnknownKindIsFatalAndSaysWhatIsKnown(t *testing.T) {
+	rsp, err := function().RunFunction(context.Background(), request(`{"apiVersion": "example.org/v1", "kind": "XThing", "metadata": {"name": "x"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := rsp.GetResults()[0]; r.GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(r.GetMessage(), "XEnvironment, XTenant") {
+		t.Errorf("result %v", r)
+	}
+}
+
+func TestUndecodableChildIsFatal(t *testing.T) {
+	req := request(xenvironment)
+	req.Observed.Resources = map[string]*fnv1.Resource{"placement": {Resource: resource.MustStructJSON(`{"apiVersion": "runtime.steading.dev/v1alpha1", "kind": "Placement", "status": {"atProvider": "nonsense"}}`)}}
+	rsp, err := function().RunFunction(context.Background(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := rsp.GetResults()[0]; r.GetSeverity() != fnv1.Severity_SEVERITY_FATAL {
+		t.Errorf("result %v", r)
+	}
+}
+
+func TestNumbersKeepTheirKind(t *testing.T) {
+	got := fromStruct(resource.MustStructJSON(`{"whole": 3, "part": 1.5, "list": [1, "a", true, null]}`))
+	want := map[string]any{"whole": int64(3), "part": 1.5, "list": []any{int64(1), "a", true, nil}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// authority issues certificates for a test.
+type authority struct {
+	t   *testing.T
+	crt *x509.Certificate
+	key *ecdsa.PrivateKey
+	pem []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{t: t}
+	a.crt, a.key, a.pem, _ = a.issue(&x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	return a
+}
+
+func (a *authority) issue(tmpl, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	tmpl.Subject = pkix.Name{CommonName: "test"}
+	tmpl.NotBefore, tmpl.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if parent == nil {
+		parent, signer = tmpl, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	crt, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	k, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return crt, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: k})
+}
+
+func (a *authority) leaf(usage x509.ExtKeyUsage) (crt, key []byte) {
+	a.t.Helper()
+	_, _, crt, key = a.issue(&x509.Certificate{SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{usage}}, a.crt, a.key)
+	return crt, key
+}
+
+// serving runs f behind mutual TLS and returns how to call it with a client certificate, or none.
+func serving(t *testing.T, f fnv1.FunctionRunnerServiceServer) (call func(req *fnv1.RunFunctionRequest, certified bool) (*fnv1.RunFunctionResponse, error)) {
+	t.Helper()
+	ca, dir := newAuthority(t), t.TempDir()
+	crt, key := ca.leaf(x509.ExtKeyUsageServerAuth)
+	for name, b := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.pem} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	addr, done := make(chan net.Addr, 1), make(chan error, 1)
+	go func() {
+		done <- Serve(ctx, f, Options{Address: "127.0.0.1:0", TLSDir: dir, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Started: func(a net.Addr) { addr <- a }})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	target := (<-addr).String()
+
+	ccrt, ckey := ca.leaf(x509.ExtKeyUsageClientAuth)
+	pair, err := tls.X509KeyPair(ccrt, ckey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.crt)
+	return func(req *fnv1.RunFunctionRequest, certified bool) (*fnv1.RunFunctionResponse, error) {
+		cfg := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		if certified {
+			cfg.Certificates = []tls.Certificate{pair}
+		}
+		conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(credentials.NewTLS(cfg)), grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(maxMessageBytes), grpc.MaxCallRecvMsgSize(maxMessageBytes)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // A test.
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		return fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, req)
+	}
+}
+
+func TestServeWantsAClientCertificate(t *testing.T) {
+	call := serving(t, function())
+	if _, err := call(request(xenvironment), true); err != nil {
+		t.Errorf("with a certificate: %v", err)
+	}
+	if _, err := call(request(xenvironment), false); err == nil {
+		t.Error("without a certificate: no error")
+	}
+}
+
+func TestServeTakesMessagesAboveFourMebibytes(t *testing.T) {
+	call := serving(t, function())
+	req := request(xenvironment)
+	req.Observed.Resources = map[string]*fnv1.Resource{"other": {Resource: resource.MustStructJSON(`{"kind": "Other", "data": "` + strings.Repeat("x", 6<<20) + `"}`)}}
+	if _, err := call(req, true); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeSurvivesAPanic(t *testing.T) {
+	boom := NewFunction(map[schema.GroupVersionKind]compose.Composer{
+		steading.GroupVersion.WithKind(steading.XEnvironmentKind): compose.ComposerFunc(func(compose.Input) (compose.Output, error) { panic("boom") }),
+	}, NewMetrics(prometheus.NewRegistry()))
+	call := serving(t, boom)
+	for range 2 {
+		if _, err := call(request(xenvironment), true); status.Code(err) != codes.Internal {
+			t.Errorf("have %v, want Internal", err)
+		}
+	}
+}
+
+func TestServeRefusesToRunWithoutTLS(t *testing.T) {
+	err := Serve(context.Background(), function(), Options{Address: "127.0.0.1:0"})
+	if err == nil || !strings.Contains(err.Error(), "--tls-server-certs-dir") {
+		t.Errorf("have %v", err)
+	}
+}
