@@ -1,0 +1,61 @@
+package kit
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/steading-dev/steading/apis/names"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+)
+
+// WatchEnvironmentClaims wakes the managed resource of an Environment when an operator lets it adopt something or
+// abandons its target. Only the claims' metadata is cached.
+func WatchEnvironmentClaims(b *builder.Builder) *builder.Builder {
+	return watchClaims(b, &steading.Environment{}, func(o client.Object) string {
+		tenant, ok := names.TenantOf(o.GetNamespace())
+		if !ok {
+			return ""
+		}
+		return names.Environment(tenant, o.GetName())
+	})
+}
+
+// WatchTenantClaims does the same for the managed resource of a Tenant.
+func WatchTenantClaims(b *builder.Builder) *builder.Builder {
+	return watchClaims(b, &steading.Tenant{}, func(o client.Object) string { return names.Home(o.GetName()) })
+}
+
+func watchClaims(b *builder.Builder, of client.Object, name func(client.Object) string) *builder.Builder {
+	to := func(_ context.Context, o client.Object) []reconcile.Request {
+		n := name(o)
+		if n == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: n}}}
+	}
+	return b.WatchesMetadata(of, handler.EnqueueRequestsFromMapFunc(to), builder.WithPredicates(operatorSpoke()))
+}
+
+// operatorSpoke passes changes of the annotations with which an operator decides about a claim.
+func operatorSpoke() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			for _, a := range []string{names.AnnotationAdoptFrom, names.AnnotationAbandon} {
+				if e.ObjectOld.GetAnnotations()[a] != e.ObjectNew.GetAnnotations()[a] {
+					return true
+				}
+			}
+			return false
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

@@ -1,0 +1,64 @@
+package kit
+
+import (
+	"context"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// ProviderConfigs are the kinds with which a provider is configured, all in one group and version. Both kinds of config
+// are accounted for by the one namespaced ProviderConfigUsage, so that a ClusterProviderConfig in use is kept too.
+type ProviderConfigs struct {
+	// GroupVersion of the provider.
+	GroupVersion schema.GroupVersion
+	// Config, ClusterConfig and Usage are empty objects of the kinds ProviderConfig, ClusterProviderConfig and
+	// ProviderConfigUsage.
+	Config, ClusterConfig, Usage client.Object
+}
+
+// SetupProviderConfigs sets up the controllers that keep a provider's configs while they are in use.
+func SetupProviderConfigs(mgr manager.Manager, o Options, p ProviderConfigs) error {
+	for kind, config := range map[string]client.Object{"ProviderConfig": p.Config, "ClusterProviderConfig": p.ClusterConfig} {
+		name := providerconfig.ControllerName(kind)
+		r := providerconfig.NewReconciler(mgr, resource.ProviderConfigKinds{
+			Config:    p.GroupVersion.WithKind(kind),
+			Usage:     p.GroupVersion.WithKind("ProviderConfigUsage"),
+			UsageList: p.GroupVersion.WithKind("ProviderConfigUsageList"),
+		}, providerconfig.WithLogger(o.Log.WithValues("controller", name)), providerconfig.WithRecorder(o.Record))
+
+		err := ctrl.NewControllerManagedBy(mgr).
+			Named(name).
+			WithOptions(o.Controller()).
+			For(config).
+			Watches(p.Usage, &resource.EnqueueRequestForProviderConfig{Kind: kind}).
+			Complete(ratelimiter.NewReconciler(name, r, o.Limiter))
+		if err != nil {
+			return errors.Wrapf(err, "cannot set up the controller of %s", kind)
+		}
+	}
+	return nil
+}
+
+// NewTracker returns the tracker with which a connector says that a managed resource uses its provider config.
+//
+// A managed resource that is being deleted is not tracked. If it ever used its config, its usage exists; made again, it
+// would be refused in a namespace that terminates, where crossplane-runtime 2.4 then never gets as far as deleting
+// (crossplane-runtime#1150), and where deletion is in the foreground, the garbage collector, which deletes the usage
+// first, would wait for one more each time.
+func NewTracker(c client.Client, of resource.TypedProviderConfigUsage) resource.ModernTracker {
+	t := resource.NewProviderConfigUsageTracker(c, of)
+	return resource.ModernTrackerFn(func(ctx context.Context, mg resource.ModernManaged) error {
+		if meta.WasDeleted(mg) {
+			return nil
+		}
+		return t.Track(ctx, mg)
+	})
+}

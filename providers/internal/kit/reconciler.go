@@ -1,0 +1,126 @@
+package kit
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Watch starts to build the controller of a kind: it is woken when what is desired of the object changes, not by
+// the controller's own status.
+func Watch(mgr manager.Manager, of client.Object, kind string, o Options) *builder.Builder {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("managed/"+strings.ToLower(kind)).
+		WithOptions(o.Controller()).
+		For(of, builder.WithPredicates(resource.DesiredStateChanged()))
+}
+
+// Reconciler makes a managed reconciler of one kind out of the connector to its outside world. External names are not
+// recorded, since all of Steading's derive from the spec: that saves every resource a write.
+func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionKind, o Options, c managed.TypedExternalConnector[T], extra ...managed.ReconcilerOption) reconcile.Reconciler {
+	kind := strings.ToLower(of.Kind)
+	opts := append([]managed.ReconcilerOption{
+		managed.WithTypedExternalConnector(connector[T]{c}),
+		managed.WithInitializers(),
+		managed.WithDeterministicExternalName(true),
+		managed.WithCreationGracePeriod(0),
+		managed.WithManagementPolicies(),
+		managed.WithPollInterval(o.Poll.Ready),
+		managed.WithPollIntervalHook(o.Poll.hook),
+		managed.WithMetricRecorder(o.Metrics),
+		managed.WithLogger(o.Log.WithValues("controller", kind)),
+		managed.WithRecorder(o.Record.WithAnnotations("controller", kind)),
+	}, extra...)
+	r := managed.NewReconciler(mgr, resource.ManagedKind(of), opts...)
+	return ratelimiter.NewReconciler(kind, WithAfter(r), o.Limiter)
+}
+
+type afterKey struct{}
+
+// After asks that the object at hand is looked at again in d, instead of when the rate limiter would. An external client
+// calls it with the context it was given; the last call in a pass counts.
+func After(ctx context.Context, d time.Duration) {
+	if after, ok := ctx.Value(afterKey{}).(*time.Duration); ok {
+		*after = d
+	}
+}
+
+// WithAfter lets what r calls use [After]. A reconcile that fails is retried by the rate limiter all the same.
+func WithAfter(r reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		var after time.Duration
+		res, err := r.Reconcile(context.WithValue(ctx, afterKey{}, &after), req)
+		if err == nil && after > 0 && !res.IsZero() {
+			return reconcile.Result{RequeueAfter: after}, nil
+		}
+		return res, err
+	})
+}
+
+// IsReady reports whether the Ready condition is true.
+func IsReady(c resource.Conditioned) bool {
+	return c.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
+}
+
+// MarkReady says that the managed resource is ready as its present generation asks for.
+func MarkReady(mg resource.Managed) {
+	mg.SetConditions(xpv2.Available().WithObservedGeneration(mg.GetGeneration()))
+}
+
+// MarkNotReady says why the managed resource is not ready.
+func MarkNotReady(mg resource.Managed, reason xpv2.ConditionReason, message string) {
+	c := xpv2.Unavailable().WithMessage(message).WithObservedGeneration(mg.GetGeneration())
+	c.Reason = reason
+	mg.SetConditions(c)
+}
+
+// connector cleans the errors of an external client before they reach a condition.
+type connector[T resource.Managed] struct {
+	managed.TypedExternalConnector[T]
+}
+
+func (c connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+	e, err := c.TypedExternalConnector.Connect(ctx, mg)
+	if err != nil {
+		return nil, Clean(err)
+	}
+	return external[T]{e}, nil
+}
+
+type external[T resource.Managed] struct {
+	e managed.TypedExternalClient[T]
+}
+
+func (e external[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
+	o, err := e.e.Observe(ctx, mg)
+	return o, Clean(err)
+}
+
+func (e external[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
+	c, err := e.e.Create(ctx, mg)
+	return c, Clean(err)
+}
+
+func (e external[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
+	u, err := e.e.Update(ctx, mg)
+	return u, Clean(err)
+}
+
+func (e external[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
+	d, err := e.e.Delete(ctx, mg)
+	return d, Clean(err)
+}
+
+func (e external[T]) Disconnect(ctx context.Context) error { return Clean(e.e.Disconnect(ctx)) }

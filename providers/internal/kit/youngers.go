@@ -1,0 +1,107 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/steading-dev/steading/apis/names"
+)
+
+// Youngers are the managed resources that an elder waits for before it goes: a Boundary's are the Releases of its
+// environment, a Home's all that its tenant has.
+type Youngers struct {
+	// Reader that does not cache: a younger that was made a moment ago counts.
+	Reader client.Reader
+	// Kinds to wait for. A kind that the API server does not serve has no objects.
+	Kinds []schema.GroupVersionKind
+}
+
+// Standing lists the youngers in steading-system that still exist and carry the label, as "<kind> <name>", sorted.
+// The label is [names.LabelComposite] with the composite's UID, or [names.LabelTenant] with the tenant's name.
+func (y Youngers) Standing(ctx context.Context, label, value string) (Standing, error) {
+	var s Standing
+	for _, kind := range y.Kinds {
+		l := &metav1.PartialObjectMetadataList{}
+		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := y.Reader.List(ctx, l, client.InNamespace(names.SystemNamespace), client.MatchingLabels{label: value})
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot list the %ss that are to go first", kind.Kind)
+		}
+		for i := range l.Items {
+			s = append(s, kind.Kind+" "+l.Items[i].GetName())
+		}
+	}
+	slices.Sort(s)
+	return s, nil
+}
+
+// Standing are objects that are to go first.
+type Standing []string
+
+// String names at most three of them.
+func (s Standing) String() string {
+	const most = 3
+	if len(s) <= most {
+		return strings.Join(s, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(s[:most], ", "), len(s)-most)
+}
+
+// Gone passes the events that may let an elder go on: a younger was deleted, or lost a finalizer.
+func Gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return len(e.ObjectNew.GetFinalizers()) < len(e.ObjectOld.GetFinalizers())
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return true },
+	}
+}
+
+// EnqueueSameName wakes the elder that has the younger's name and namespace, as all parts of an environment have.
+func EnqueueSameName() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+	})
+}
+
+// EnqueueTenant wakes what has the name of the tenant that an object's label names, in steading-system.
+func EnqueueTenant() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		tenant := o.GetLabels()[names.LabelTenant]
+		if tenant == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: names.Home(tenant)}}}
+	})
+}
+
+// describe names an object by kind, which the Go type gives when the object itself does not say, and by name.
+func describe(obj client.Object) string {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.Indirect(reflect.ValueOf(obj)).Type().Name()
+	}
+	if obj.GetNamespace() == "" {
+		return kind + " " + obj.GetName()
+	}
+	return kind + " " + obj.GetNamespace() + "/" + obj.GetName()
+}
