@@ -1,0 +1,63 @@
+# Steading. `make help` lists the commands.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO ?= go
+# Arguments for go test, such as TESTFLAGS='-run Escape -v'.
+TESTFLAGS ?=
+# Where generated files that are only steps on the way go.
+BUILD := .local
+
+.PHONY: help
+help: ## List the commands.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: ## Start the platform on this machine, apply the examples and wait until they are ready.
+	$(GO) run ./cluster/local/cmd/steading-local up
+
+.PHONY: down
+down: ## Stop the platform and remove what it wrote.
+	$(GO) run ./cluster/local/cmd/steading-local down
+
+.PHONY: status
+status: ## Show the running platform and its claims.
+	$(GO) run ./cluster/local/cmd/steading-local status
+
+.PHONY: generate
+generate: ## Generate deep copies, CRDs, XRDs and the chart's floor from their sources.
+	rm -rf $(BUILD)/crds && mkdir -p $(BUILD)/crds package/provider-runtime/crds
+	$(GO) tool -modfile=apis/generators.mod controller-gen object paths=./apis/...
+	$(GO) tool -modfile=apis/generators.mod angryjet generate-methodsets ./apis/runtime/...
+	$(GO) tool -modfile=apis/generators.mod controller-gen crd paths=./apis/v1alpha1 output:crd:dir=$(BUILD)/crds
+	rm -f package/provider-runtime/crds/*.yaml
+	$(GO) tool -modfile=apis/generators.mod controller-gen crd paths=./apis/runtime/v1alpha1 output:crd:dir=package/provider-runtime/crds
+	$(GO) run ./xrds/generate -crds $(BUILD)/crds -out xrds
+	$(GO) run ./package/cmd/floor -out apis/runtime/v1alpha1/zz_generated_floor.go
+
+.PHONY: generate-check
+generate-check: generate ## Fail when a generated file is not what its source gives.
+	@drift=$$(git status --porcelain -- apis xrds package compositions); \
+	if [ -n "$$drift" ]; then echo "generated files have drifted; run make generate and commit:"; echo "$$drift"; git diff -- apis xrds package | head -50; exit 1; fi
+
+.PHONY: lint
+lint: ## Run the linters of .golangci.yaml.
+	$(GO) tool -modfile=.ci/lint.mod golangci-lint run ./...
+
+.PHONY: test
+test: ## Run the unit, golden and acceptance tests. Needs no root.
+	$(GO) test -timeout 25m $(TESTFLAGS) ./...
+
+.PHONY: test-node
+test-node: ## Run the tests on a real node with containers. Needs root on Debian 12.
+	@echo "no tests on a real node yet"
+
+.PHONY: test-long
+test-long: ## Run every seed, the mutants and the slow peers.
+	$(GO) test -timeout 80m -tags long $(TESTFLAGS) ./...
+
+.PHONY: bench
+bench: ## Measure what docs/performance.md reports.
+	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
