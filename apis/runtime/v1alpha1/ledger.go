@@ -30,6 +30,9 @@ type LedgerEntry struct {
 	Placement string `json:"placement"`
 	// Grant it holds.
 	Grant Grant `json:"grant"`
+	// Request that the grant answers. A Placement that asks for the same again is not decided again.
+	// +optional
+	Request *Request `json:"request,omitempty"`
 }
 
 // LedgerList is a list of ledgers.
