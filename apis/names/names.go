@@ -7,6 +7,8 @@ import "strings"
 const (
 	// SystemNamespace holds the tenants' claims and all managed resources.
 	SystemNamespace = "steading-system"
+	// EdgeNamespace holds DNS records and certificates of exposed services.
+	EdgeNamespace = "steading-edge"
 	// Deployer is the ServiceAccount of an environment's namespace as which Helm acts.
 	Deployer = "steading-deployer"
 	// Owners names the Role and RoleBinding of a tenant's owners, in its namespace and in its environments.
@@ -27,6 +29,8 @@ const (
 	LabelTenant = "steading.dev/tenant"
 	// LabelEnvironment names the environment.
 	LabelEnvironment = "steading.dev/environment"
+	// LabelContext names the context, on what serves a context.
+	LabelContext = "steading.dev/context"
 	// LabelComposite has the UID of the composite.
 	LabelComposite = "steading.dev/composite-uid"
 	// LabelManagedBy is Kubernetes' own; its value is ManagedBy on all that Steading makes outside.

@@ -25,6 +25,8 @@ const (
 	PlacementKind             = "Placement"
 	BoundaryKind              = "Boundary"
 	ReleaseKind               = "Release"
+	ClusterKind               = "Cluster"
+	EdgeKind                  = "Edge"
 	LedgerKind                = "Ledger"
 	UsageEventKind            = "UsageEvent"
 	ProviderConfigKind        = "ProviderConfig"

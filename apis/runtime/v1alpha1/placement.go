@@ -96,6 +96,9 @@ type PlacementObservation struct {
 	// Tenant has the tenant's settings that the environment's other parts need.
 	// +optional
 	Tenant *TenantSettings `json:"tenant,omitempty"`
+	// Exposure of the granted context. Absent when it has no ingress or no zone.
+	// +optional
+	Exposure *Exposure `json:"exposure,omitempty"`
 }
 
 // A Grant is what an environment may have. It is sticky field by field: nothing that was granted is taken back.

@@ -32,6 +32,47 @@ type ProviderConfigSpec struct {
 	// PlatformCluster says how the platform's own cluster is used by environments.
 	// +optional
 	PlatformCluster *PlatformCluster `json:"platformCluster,omitempty"`
+
+	// Certificates says who issues the certificates of exposed services. Without it they have none.
+	// +optional
+	Certificates *Certificates `json:"certificates,omitempty"`
+
+	// AllowedTargets are CIDRs of loopback, link-local or control plane addresses that contexts may point to all the
+	// same. Meant for a target on the same machine.
+	// +optional
+	// +listType=set
+	AllowedTargets []string `json:"allowedTargets,omitempty"`
+
+	// Components are the repositories that charts of components come from.
+	// +optional
+	// +listType=map
+	// +listMapKey=prefix
+	Components []ComponentRepository `json:"components,omitempty"`
+}
+
+// Certificates says who issues the certificates of exposed services.
+type Certificates struct {
+	// IssuerRef names cert-manager's issuer. Certificates are made in namespace steading-edge of the control plane.
+	IssuerRef IssuerReference `json:"issuerRef"`
+}
+
+// IssuerReference names an issuer of cert-manager.
+type IssuerReference struct {
+	// Kind is ClusterIssuer or Issuer. Default ClusterIssuer.
+	// +optional
+	// +kubebuilder:default=ClusterIssuer
+	// +kubebuilder:validation:Enum=ClusterIssuer;Issuer
+	Kind string `json:"kind,omitempty"`
+	// Name of the issuer.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// A ComponentRepository is an OCI registry path whose charts tenants may use.
+type ComponentRepository struct {
+	// Prefix of the repository, without scheme: ghcr.io/steading-dev/charts.
+	// +kubebuilder:validation:MinLength=1
+	Prefix string `json:"prefix"`
 }
 
 // A ChartSource is a Helm chart in an OCI registry.
@@ -51,6 +92,10 @@ type PlatformCluster struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxEnvironments *int32 `json:"maxEnvironments,omitempty"`
+
+	// Exposure of environments on the platform's own cluster. Absent: they are not exposed.
+	// +optional
+	Exposure *Exposure `json:"exposure,omitempty"`
 }
 
 // ProviderConfigStatus is the status of a ProviderConfig.

@@ -13,6 +13,24 @@ func (l *BoundaryList) GetItems() []resource.Managed {
 	return items
 }
 
+// GetItems of this ClusterList.
+func (l *ClusterList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+	return items
+}
+
+// GetItems of this EdgeList.
+func (l *EdgeList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+	return items
+}
+
 // GetItems of this HomeList.
 func (l *HomeList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))
