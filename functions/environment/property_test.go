@@ -104,7 +104,7 @@ func checkShrink(t *testing.T, name string, in compose.Input) {
 // TestSameInputSameOutput runs random inputs twice and expects the same bytes, and the same desired children when they
 // are fed back as observed.
 func TestSameInputSameOutput(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // Not a secret.
+	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		spec := running()
 		in := subset(t, spec, grant, r.IntN(64))

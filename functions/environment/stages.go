@@ -103,6 +103,7 @@ func (s *stages) power() steading.Power {
 		if s.release != nil {
 			return s.release.Spec.ForProvider.Power
 		}
+	case steading.StateRunning:
 	}
 	return steading.PowerRunning
 }
