@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// lockFile takes an exclusive lock that the kernel drops when this process
-// ends. Waiting is called once if somebody else holds it.
-func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+// Lock takes an exclusive lock on a file, which is made if need be. It is held
+// until unlock or until this process ends. Waiting, if not nil, is called once
+// if somebody else holds it.
+func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	for first := true; ; first = false {
 		f, err := tryLock(path)
 		if err != nil {

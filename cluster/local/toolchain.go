@@ -123,7 +123,7 @@ func BuildTools(ctx context.Context, progress func(string), tools ...Tool) (*Too
 
 // buildOnce builds the tool into dir unless another process does it first.
 func (r recipe) buildOnce(ctx context.Context, tool Tool, modDir, dir string, say func(format string, args ...any)) error {
-	unlock, err := lockFile(ctx, dir+".lock", func() { say("waiting for another process that builds it") })
+	unlock, err := Lock(ctx, dir+".lock", func() { say("waiting for another process that builds it") })
 	if err != nil {
 		return err
 	}

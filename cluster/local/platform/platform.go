@@ -1,0 +1,229 @@
+package platform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/steading-dev/steading/cluster/local"
+)
+
+// Names of the components that a Platform adds to its control plane. They can
+// be killed, stopped and resumed by these names: Plane.Supervisor. Crossplane's
+// are "crossplane" and "crossplane-rbac-manager".
+const (
+	Function = "function-steading"
+	Provider = "provider-runtime"
+)
+
+// Options of a platform.
+type Options struct {
+	// Name appears in kubeconfigs and progress. Default "steading".
+	Name string
+	// Dir holds everything the platform writes; it must be empty or absent.
+	// Default: a temporary folder, which Stop removes.
+	Dir string
+	// Edge starts a second control plane, a cluster for tenants to register.
+	Edge bool
+	// FunctionArgs and ProviderArgs follow the arguments the platform gives, so
+	// that they win.
+	FunctionArgs, ProviderArgs []string
+	// ProviderEnv is added to the provider's environment, as KEY=value.
+	ProviderEnv []string
+	// Progress gets a line for every step that takes time. Optional.
+	Progress func(string)
+}
+
+// A Platform is a running Steading.
+type Platform struct {
+	// Plane is the control plane, and the platform's own cluster.
+	Plane *local.Plane
+	// Edge is the second control plane, nil unless asked for.
+	Edge *local.Plane
+	// Registry holds the packages, the runtime chart and the canonical image.
+	Registry *local.Registry
+
+	name    string
+	source  string // folder of the module
+	dir     string
+	ownsDir bool
+	options Options
+	started time.Time
+	say     func(string)
+
+	tools    *local.Toolchain
+	launched map[string]launch
+	listens  map[string][2]string
+}
+
+// Start a platform and wait until it takes claims. Stop it when done; it also
+// ends with this process.
+func Start(ctx context.Context, o Options) (*Platform, error) {
+	p, err := newPlatform(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.start(ctx); err != nil {
+		p.ownsDir = false // Its logs are kept for whoever looks.
+		return nil, errors.Join(fmt.Errorf("cannot start platform %q: %w", p.name, err), p.Stop())
+	}
+	return p, nil
+}
+
+func newPlatform(ctx context.Context, o Options) (*Platform, error) {
+	p := &Platform{name: o.Name, dir: o.Dir, options: o, started: time.Now(), launched: map[string]launch{}, listens: map[string][2]string{}}
+	if p.name == "" {
+		p.name = "steading"
+	}
+	p.say = p.progress(o.Progress)
+	var err error
+	if p.source, err = local.ModuleDir(ctx); err != nil {
+		return nil, err
+	}
+	if p.dir == "" {
+		if p.dir, err = os.MkdirTemp("", "steading-platform-"); err != nil {
+			return nil, fmt.Errorf("cannot make the platform's folder: %w", err)
+		}
+		p.ownsDir = true
+	}
+	return p, nil
+}
+
+// progress puts the time since the start before each line.
+func (p *Platform) progress(to func(string)) func(string) {
+	var mu sync.Mutex
+	return func(line string) {
+		if to == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		to(fmt.Sprintf("%6.1fs  %s", time.Since(p.started).Seconds(), line))
+	}
+}
+
+func (p *Platform) start(ctx context.Context) error {
+	var err error
+	if p.Registry, err = local.StartRegistry(filepath.Join(p.dir, "registry")); err != nil {
+		return err
+	}
+	if err := p.startPlanes(ctx); err != nil {
+		return err
+	}
+	return p.Install(ctx)
+}
+
+// startPlanes starts the control plane and, if asked for, the edge.
+func (p *Platform) startPlanes(ctx context.Context) error {
+	// The tools first: two planes would print the progress of one build twice.
+	var err error
+	if p.tools, err = local.BuildTools(ctx, p.say, local.AllTools...); err != nil {
+		return err
+	}
+	var planeErr, edgeErr error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		p.Plane, planeErr = local.Start(ctx, local.Options{Name: p.name, Dir: filepath.Join(p.dir, "plane"), Crossplane: true, Progress: p.say})
+	})
+	if p.options.Edge {
+		wg.Go(func() {
+			say := func(line string) { p.say("edge: " + line) }
+			p.Edge, edgeErr = local.Start(ctx, local.Options{Name: p.name + "-edge", Dir: filepath.Join(p.dir, "edge"), Progress: say})
+		})
+	}
+	wg.Wait()
+	return errors.Join(planeErr, edgeErr)
+}
+
+// Install what this source tree holds, or bring what runs up to it: programs,
+// packages, manifests, processes. It may be called again at any time.
+func (p *Platform) Install(ctx context.Context) error {
+	programs, err := p.buildPrograms(ctx)
+	if err != nil {
+		return err
+	}
+	pushed, err := p.publish(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.applyManifests(ctx); err != nil {
+		return err
+	}
+	if err := p.runFunction(ctx, programs.function, pushed.function); err != nil {
+		return err
+	}
+	if err := p.runProvider(ctx, programs.provider, pushed); err != nil {
+		return err
+	}
+	p.say("the platform takes claims")
+	return nil
+}
+
+// applyManifests applies everything that is plain YAML in the source tree.
+func (p *Platform) applyManifests(ctx context.Context) error {
+	for _, folder := range []string{"cluster/install/base", "xrds", "compositions"} {
+		p.say("applying " + folder)
+		files, err := manifests(filepath.Join(p.source, filepath.FromSlash(folder)))
+		if err != nil {
+			return err
+		}
+		if err := p.Plane.ApplyFiles(ctx, files...); err != nil {
+			return err
+		}
+	}
+	return p.waitOffered(ctx)
+}
+
+// manifests are the file itself, or the YAML files of a folder, but not of
+// folders below it.
+func manifests(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find manifests: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find manifests: %w", err)
+	}
+	var files []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".yaml" && e.Name() != "kustomization.yaml" {
+			files = append(files, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("cannot find manifests: no YAML file in %s", path)
+	}
+	return files, nil
+}
+
+// Kubectl is the path of a kubectl of the version that the planes run.
+func (p *Platform) Kubectl() string { return p.tools.Path(local.Kubectl) }
+
+// Stop ends all processes of the platform. A temporary folder is removed.
+func (p *Platform) Stop() error {
+	var planeErr, edgeErr, registryErr error
+	var wg sync.WaitGroup
+	if p.Plane != nil {
+		wg.Go(func() { planeErr = p.Plane.Stop() })
+	}
+	if p.Edge != nil {
+		wg.Go(func() { edgeErr = p.Edge.Stop() })
+	}
+	wg.Wait()
+	if p.Registry != nil {
+		registryErr = p.Registry.Stop()
+	}
+	err := errors.Join(planeErr, edgeErr, registryErr)
+	if p.ownsDir {
+		err = errors.Join(err, os.RemoveAll(p.dir))
+	}
+	return err
+}
