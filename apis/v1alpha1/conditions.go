@@ -53,13 +53,32 @@ const (
 
 // Reasons of conditions that are true.
 const (
-	ReasonGranted  xpv2.ConditionReason = "Granted"
-	ReasonPlaced   xpv2.ConditionReason = "Placed"
-	ReasonStands   xpv2.ConditionReason = "Stands"
-	ReasonDeployed xpv2.ConditionReason = "Deployed"
-	ReasonStopped  xpv2.ConditionReason = "Stopped"
-	ReasonRecord   xpv2.ConditionReason = "Record"
-	ReasonPlanned  xpv2.ConditionReason = "Planned"
+	ReasonReachable xpv2.ConditionReason = "Reachable"
+	ReasonGuarded   xpv2.ConditionReason = "Guarded"
+	ReasonExposed   xpv2.ConditionReason = "Exposed"
+	ReasonIssued    xpv2.ConditionReason = "Issued"
+	ReasonGranted   xpv2.ConditionReason = "Granted"
+	ReasonPlaced    xpv2.ConditionReason = "Placed"
+	ReasonStands    xpv2.ConditionReason = "Stands"
+	ReasonDeployed  xpv2.ConditionReason = "Deployed"
+	ReasonStopped   xpv2.ConditionReason = "Stopped"
+	ReasonRecord    xpv2.ConditionReason = "Record"
+	ReasonPlanned   xpv2.ConditionReason = "Planned"
+)
+
+// Reasons of Exposed=False, CertificateReady=False, Reachable=False and Guarded=False.
+const (
+	ReasonNotExposed        xpv2.ConditionReason = "NotExposed"
+	ReasonExposing          xpv2.ConditionReason = "Exposing"
+	ReasonHostTaken         xpv2.ConditionReason = "HostTaken"
+	ReasonNoCertificate     xpv2.ConditionReason = "NoCertificate"
+	ReasonNotGuarded        xpv2.ConditionReason = "NotGuarded"
+	ReasonCredentialMissing xpv2.ConditionReason = "CredentialMissing"
+	ReasonCredentialRefused xpv2.ConditionReason = "CredentialRefused"
+	ReasonCiphertextRefused xpv2.ConditionReason = "CiphertextRefused"
+	ReasonCAMismatch        xpv2.ConditionReason = "CAMismatch"
+	ReasonAddressRefused    xpv2.ConditionReason = "AddressRefused"
+	ReasonWrongAnswer       xpv2.ConditionReason = "WrongAnswer"
 )
 
 // Reasons of Deployed=False.

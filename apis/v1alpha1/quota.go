@@ -6,6 +6,8 @@ import "k8s.io/apimachinery/pkg/api/resource"
 const (
 	// DefaultMaxEnvironments is how many environments a tenant may have that says nothing else.
 	DefaultMaxEnvironments = 10
+	// DefaultMaxEnvironmentsOfContext is how many environments a context takes that says nothing else.
+	DefaultMaxEnvironmentsOfContext = 20
 
 	defaultCPU, defaultMemory, defaultStorage                = "16", "36864Mi", "72Gi"
 	defaultTotalCPU, defaultTotalMemory, defaultTotalStorage = "160", "368640Mi", "720Gi"

@@ -1,5 +1,5 @@
 // Package environment composes an XEnvironment: a Placement asks admission for a place and a size, a Boundary makes the
-// namespace, a Release deploys the runtime into it.
+// namespace, a Release deploys the runtime into it, an Edge makes it reachable.
 //
 // A stage is emitted when the one before it is ready, or when it is already there: what an environment has is never
 // taken from it because something else is not ready, could not be read, or was refused.
@@ -19,6 +19,7 @@ const (
 	placement = "placement"
 	boundary  = "boundary"
 	release   = "release"
+	edge      = "edge"
 )
 
 // Compose makes an environment's stages as far as they can be made.
@@ -35,6 +36,9 @@ func Compose(in compose.Input) (compose.Output, error) {
 		return compose.Output{}, err
 	}
 	if err := s.emitRelease(&out); err != nil {
+		return compose.Output{}, err
+	}
+	if err := s.emitEdge(&out); err != nil {
 		return compose.Output{}, err
 	}
 	out.Ready = s.complete(out)
@@ -55,6 +59,7 @@ type stages struct {
 	placement *runtimev1.Placement
 	boundary  *runtimev1.Boundary
 	release   *runtimev1.Release
+	edge      *runtimev1.Edge
 }
 
 // observe decodes the composite and its children.
@@ -81,7 +86,10 @@ func observe(in compose.Input) (*stages, error) {
 	if s.boundary, err = compose.DecodeChild[runtimev1.Boundary](in, boundary); err != nil {
 		return nil, err
 	}
-	s.release, err = compose.DecodeChild[runtimev1.Release](in, release)
+	if s.release, err = compose.DecodeChild[runtimev1.Release](in, release); err != nil {
+		return nil, err
+	}
+	s.edge, err = compose.DecodeChild[runtimev1.Edge](in, edge)
 	return s, err
 }
 
@@ -110,7 +118,8 @@ func (s *stages) deploys() bool {
 	return s.env.Spec.Version != "" || (g != nil && g.Version != "")
 }
 
-// complete reports whether every stage that the environment should have is there and ready.
+// complete reports whether every stage that the environment should have is there and ready. An Edge is not asked: an
+// environment that cannot be reached from outside runs all the same, and its conditions say so.
 func (s *stages) complete(out compose.Output) bool {
 	want := []string{placement}
 	if s.deploys() && s.env.Spec.State != steading.StatePlanned {

@@ -100,3 +100,10 @@ func condition(out compose.Output, t xpv2.ConditionType) xpv2.Condition {
 	}
 	return xpv2.Condition{}
 }
+
+func mcp() steading.Expose { return steading.Expose{Services: []string{"mcp"}} }
+
+func exposable(p *runtimev1.Placement) {
+	grant(p)
+	p.Status.AtProvider.Exposure = &runtimev1.Exposure{Zone: "services.example.com", Ingress: steading.ContextIngress{Addresses: []string{"203.0.113.7"}, ClassName: "traefik"}}
+}

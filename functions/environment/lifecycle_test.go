@@ -217,3 +217,43 @@ func TestCompositeWithoutAClaimIsRefused(t *testing.T) {
 		t.Fatal("no error")
 	}
 }
+
+func TestExposure(t *testing.T) {
+	spec := running()
+	spec.Expose = mcp()
+	l := begin(t, spec)
+	edit(t, l.in, placement, exposable)
+	l.run()
+	edit(t, l.in, boundary, func(b *runtimev1.Boundary) { ready(b) })
+	l.run()
+	edit(t, l.in, release, deployed)
+	l.run().want(steading.EnvironmentRunning, true, placement, boundary, release, edge)
+	e := l.out.Children[edge].Object.(*runtimev1.Edge).Spec.ForProvider //nolint:forcetypeassert // A test.
+	if len(e.Services) != 1 || e.Services[0].Host != "mcp.acme-dev.services.example.com" || e.Services[0].Service != "acme-mcp" || e.CertificateSecret != "acme-dev-wildcard-tls" {
+		t.Fatalf("edge %+v", e)
+	}
+
+	edit(t, l.in, edge, func(e *runtimev1.Edge) {
+		e.Status.AtProvider.Exposed = runtimev1.Verdict{Reason: string(steading.ReasonHostTaken), Message: "mcp.acme-dev.services.example.com is routed by tenant-x/other"}
+	})
+	l.run().want(steading.EnvironmentRunning, true, placement, boundary, release, edge)
+	if c := condition(l.out, steading.ConditionExposed); c.Reason != steading.ReasonHostTaken || l.status().Message != c.Message || l.status().Hostname != "" {
+		t.Fatalf("Exposed %+v, status %+v", c, l.status())
+	}
+
+	edit(t, l.in, edge, func(e *runtimev1.Edge) {
+		e.Status.AtProvider.Exposed, e.Status.AtProvider.Certificate = runtimev1.Verdict{OK: true}, runtimev1.Verdict{OK: true}
+		ready(e)
+	})
+	l.run()
+	if s := l.status(); s.Hostname != "mcp.acme-dev.services.example.com" || s.Message != "" {
+		t.Fatalf("status %+v", s)
+	}
+	edit(t, l.in, placement, grant)
+	edit(t, l.in, placement, func(p *runtimev1.Placement) { p.Status.AtProvider.Exposure = nil })
+	l.run().want(steading.EnvironmentRunning, true, placement, boundary, release, edge)
+
+	off := false
+	l.setSpec(func(s *steading.EnvironmentSpec) { s.Expose.Enabled = &off }).run()
+	l.want(steading.EnvironmentRunning, true, placement, boundary, release)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +28,7 @@ func TestDesiredNeverShrinks(t *testing.T) {
 			p.Status.AtProvider.Refusal = &runtimev1.Refusal{Reason: string(steading.ReasonOverTenantTotal), Message: "over"}
 		},
 		"GrantedRecord":    func(p *runtimev1.Placement) { p.Status.AtProvider.Grant = &runtimev1.Grant{} },
+		"Exposable":        exposable,
 		"GrantedNoChart":   func(p *runtimev1.Placement) { grant(p); p.Status.AtProvider.Grant.Chart = nil },
 		"GrantedNoVersion": func(p *runtimev1.Placement) { grant(p); p.Status.AtProvider.Grant.Version = "" },
 		"GrantedNoTenant":  func(p *runtimev1.Placement) { grant(p); p.Status.AtProvider.Tenant = nil },
@@ -35,9 +37,9 @@ func TestDesiredNeverShrinks(t *testing.T) {
 		for _, version := range []string{"", "1.4.2", "1.4.3"} {
 			for _, state := range []steading.EnvironmentState{steading.StateRunning, steading.StateStopped, steading.StatePlanned} {
 				for answer, say := range answers {
-					for bits := range 1 << 6 {
-						spec := steading.EnvironmentSpec{Type: typ, Version: version, State: state}
-						name := fmt.Sprintf("%s/%s/%s/%s/%06b", typ, version, state, answer, bits)
+					for bits := range 1 << 8 {
+						spec := steading.EnvironmentSpec{Type: typ, Version: version, State: state, Expose: mcp()}
+						name := fmt.Sprintf("%s/%s/%s/%s/%08b", typ, version, state, answer, bits)
 						checkShrink(t, name, subset(t, spec, say, bits))
 					}
 				}
@@ -46,7 +48,7 @@ func TestDesiredNeverShrinks(t *testing.T) {
 	}
 }
 
-// subset is an input with the children that bits 0 to 2 choose, each ready as bits 3 to 5 say.
+// subset is an input with the children that bits 0 to 3 choose, each ready as bits 4 to 7 say.
 func subset(t *testing.T, spec steading.EnvironmentSpec, say func(*runtimev1.Placement), bits int) compose.Input {
 	t.Helper()
 	in := compose.Input{Composite: composite(t, spec, steading.EnvironmentStatus{}), Children: map[string]*unstructured.Unstructured{}}
@@ -54,12 +56,13 @@ func subset(t *testing.T, spec steading.EnvironmentSpec, say func(*runtimev1.Pla
 		placement: &runtimev1.Placement{TypeMeta: typeMeta(runtimev1.PlacementKind), Spec: runtimev1.PlacementSpec{ForProvider: runtimev1.PlacementParameters{Request: runtimev1.Request{Version: "1.4.2"}}}},
 		boundary:  &runtimev1.Boundary{TypeMeta: typeMeta(runtimev1.BoundaryKind), Spec: runtimev1.BoundarySpec{ForProvider: runtimev1.BoundaryParameters{Namespace: "acme-dev", Caps: *steading.MustResources("8", "20Gi", "40Gi")}}},
 		release:   &runtimev1.Release{TypeMeta: typeMeta(runtimev1.ReleaseKind), Spec: runtimev1.ReleaseSpec{ForProvider: runtimev1.ReleaseParameters{Version: "1.4.2"}}},
+		edge:      &runtimev1.Edge{TypeMeta: typeMeta(runtimev1.EdgeKind)},
 	}
-	for i, name := range []string{placement, boundary, release} {
+	for i, name := range []string{placement, boundary, release, edge} {
 		if bits&(1<<i) == 0 {
 			continue
 		}
-		isReady := bits&(1<<(i+3)) != 0
+		isReady := bits&(1<<(i+4)) != 0
 		switch o := full[name].(type) {
 		case *runtimev1.Placement:
 			say(o)
@@ -74,6 +77,10 @@ func subset(t *testing.T, spec steading.EnvironmentSpec, say func(*runtimev1.Pla
 			if isReady {
 				deployed(o)
 			}
+		case *runtimev1.Edge:
+			if isReady {
+				ready(o)
+			}
 		}
 		in.Children[name] = object(t, full[name])
 	}
@@ -87,12 +94,15 @@ func checkShrink(t *testing.T, name string, in compose.Input) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	for child := range in.Children {
+		if child == edge && strings.HasPrefix(name, string(steading.TypeLocalAgent)) {
+			continue // An agent's type is immutable and exposes nothing: it gave the Edge up on purpose.
+		}
 		if _, ok := out.Children[child]; !ok {
 			t.Fatalf("%s: observed %s is not desired, so it would be deleted", name, child)
 		}
 	}
 	for child, c := range out.Children {
-		if out.Ready && !c.Ready {
+		if out.Ready && !c.Ready && child != edge {
 			t.Fatalf("%s: ready although %s is not", name, child)
 		}
 		if _, exists := in.Children[child]; c.Ready && !exists {
@@ -107,7 +117,7 @@ func TestSameInputSameOutput(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		spec := running()
-		in := subset(t, spec, grant, r.IntN(64))
+		in := subset(t, spec, grant, r.IntN(256))
 		a, b := encoded(t, in), encoded(t, in)
 		if a != b {
 			t.Fatalf("two runs differ:\n%s\n%s", a, b)

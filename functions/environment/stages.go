@@ -94,6 +94,45 @@ func (s *stages) emitRelease(out *compose.Output) error {
 	return s.add(out, release, desired, s.release, s.serves(p))
 }
 
+// emitEdge exposes services once the runtime is asked for, where the context can expose any. It is given up when the
+// claim no longer wants it.
+func (s *stages) emitEdge(out *compose.Output) error {
+	if !s.exposes() {
+		return nil
+	}
+	g := s.grant()
+	if g == nil || g.Context == "" || s.placement.Status.AtProvider.Exposure == nil {
+		return s.keep(out, edge, s.edge) // The context's exposure may be missing for a moment only.
+	}
+	if s.edge == nil && (out.Children[release].Object == nil || s.env.Spec.State == steading.StatePlanned) {
+		return nil
+	}
+	x := *s.placement.Status.AtProvider.Exposure
+	p := runtimev1.EdgeParameters{
+		Identity:          s.id,
+		Claim:             s.claim,
+		Context:           g.Context,
+		Namespace:         names.EnvironmentNamespace(s.id.Tenant, s.id.Environment),
+		Exposure:          x,
+		CertificateSecret: names.TLSSecret(s.id.Tenant, s.id.Environment),
+	}
+	for _, service := range s.env.Spec.Expose.Services {
+		p.Services = append(p.Services, runtimev1.ExposedService{
+			Name:    service,
+			Host:    names.Host(service, s.id.Tenant, s.id.Environment, x.Zone),
+			Service: names.ServiceOf(s.id.Tenant, service),
+		})
+	}
+	desired := &runtimev1.Edge{TypeMeta: typeMeta(runtimev1.EdgeKind), ObjectMeta: s.meta(), Spec: runtimev1.EdgeSpec{ForProvider: p}}
+	return s.add(out, edge, desired, s.edge, true)
+}
+
+// exposes reports whether the claim wants anything exposed.
+func (s *stages) exposes() bool {
+	x := s.env.Spec.Expose
+	return s.env.Spec.Type == steading.TypeRuntime && (x.Enabled == nil || *x.Enabled) && len(x.Services) > 0
+}
+
 // power is what the claim asks for. Planning changes nothing about what runs.
 func (s *stages) power() steading.Power {
 	switch s.env.Spec.State {

@@ -17,7 +17,7 @@ func (s *stages) conditions(out compose.Output) []xpv2.Condition {
 	if !s.deploys() {
 		return cs
 	}
-	return append(cs, s.placed(), s.bounded(out), s.deployed(out))
+	return append(cs, s.placed(), s.bounded(out), s.deployed(out), s.exposed(), s.certified())
 }
 
 // decided reports whether admission's answer is about what the claim asks for now.
@@ -87,6 +87,40 @@ func (s *stages) deployed(out compose.Output) xpv2.Condition {
 	}
 }
 
+// exposed says whether the services have their names and routes.
+func (s *stages) exposed() xpv2.Condition {
+	switch {
+	case !s.exposes():
+		return compose.False(steading.ConditionExposed, steading.ReasonNotExposed, "expose is not asked for")
+	case s.edge == nil && s.placement != nil && s.grant() != nil && s.placement.Status.AtProvider.Exposure == nil:
+		return compose.False(steading.ConditionExposed, steading.ReasonNotExposed, "the context has no ingress and zone to expose services with")
+	case s.edge == nil:
+		return compose.False(steading.ConditionExposed, steading.ReasonExposing, "")
+	default:
+		return verdict(steading.ConditionExposed, s.edge, s.edge.Status.AtProvider.Exposed, steading.ReasonExposed)
+	}
+}
+
+// certified says whether the services have their certificate.
+func (s *stages) certified() xpv2.Condition {
+	if s.edge == nil {
+		return compose.False(steading.ConditionCertificateReady, steading.ReasonNotExposed, "")
+	}
+	return verdict(steading.ConditionCertificateReady, s.edge, s.edge.Status.AtProvider.Certificate, steading.ReasonIssued)
+}
+
+// verdict is an Edge's verdict as a condition. An error of the Edge's reconciler comes before it.
+func verdict(t xpv2.ConditionType, e *runtimev1.Edge, v runtimev1.Verdict, good xpv2.ConditionReason) xpv2.Condition {
+	switch {
+	case v.OK:
+		return compose.True(t, good, "")
+	case v.Reason != "":
+		return compose.False(t, xpv2.ConditionReason(v.Reason), v.Message)
+	default:
+		return compose.NotReady(t, e)
+	}
+}
+
 // status sums up what is true of the environment.
 func (s *stages) status(out compose.Output) steading.EnvironmentStatus {
 	st := steading.EnvironmentStatus{Phase: s.phase(out), Message: firstProblem(out.Conditions)}
@@ -99,6 +133,9 @@ func (s *stages) status(out compose.Output) steading.EnvironmentStatus {
 	}
 	if _, ok := out.Children[boundary]; ok {
 		st.Namespace = names.EnvironmentNamespace(s.id.Tenant, s.id.Environment)
+	}
+	if s.edge != nil && s.edge.Status.AtProvider.Exposed.OK && len(s.edge.Spec.ForProvider.Services) > 0 {
+		st.Hostname = s.edge.Spec.ForProvider.Services[0].Host
 	}
 	if s.release != nil {
 		st.Image = s.release.Status.AtProvider.Image
@@ -135,10 +172,10 @@ func (s *stages) phase(out compose.Output) steading.EnvironmentPhase {
 	}
 }
 
-// firstProblem is the message of the first condition that does not hold and says why.
+// firstProblem is the message of the first condition that does not hold and says why, other than for not being asked for.
 func firstProblem(cs []xpv2.Condition) string {
 	for _, c := range cs {
-		if c.Status == "False" && c.Message != "" {
+		if c.Status == "False" && c.Message != "" && c.Reason != steading.ReasonNotExposed {
 			return c.Message
 		}
 	}

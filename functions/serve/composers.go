@@ -5,6 +5,7 @@ import (
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/functions/compose"
+	"github.com/steading-dev/steading/functions/context"
 	"github.com/steading-dev/steading/functions/environment"
 	"github.com/steading-dev/steading/functions/tenant"
 )
@@ -13,6 +14,7 @@ import (
 func Composers() map[schema.GroupVersionKind]compose.Composer {
 	return map[schema.GroupVersionKind]compose.Composer{
 		steading.GroupVersion.WithKind(steading.XTenantKind):      compose.ComposerFunc(tenant.Compose),
+		steading.GroupVersion.WithKind(steading.XContextKind):     compose.ComposerFunc(context.Compose),
 		steading.GroupVersion.WithKind(steading.XEnvironmentKind): compose.ComposerFunc(environment.Compose),
 	}
 }
