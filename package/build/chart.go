@@ -1,0 +1,122 @@
+package build
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+
+	"github.com/steading-dev/steading/package/charts"
+)
+
+// Media types of a Helm chart in an OCI registry.
+const (
+	chartConfig  types.MediaType = "application/vnd.cncf.helm.config.v1+json"
+	chartContent types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+)
+
+// Chart packages the runtime chart the way helm push does. Its tag is the chart's own version.
+func Chart(o Options) (Artifact, error) {
+	o, err := o.complete()
+	if err != nil {
+		return Artifact{}, err
+	}
+	o.progress("Packaging chart runtime")
+	files, err := charts.Files(os.DirFS(filepath.Join(o.RepoDir, "package/charts")), "runtime")
+	if err != nil {
+		return Artifact{}, err
+	}
+	c, err := loader.LoadFiles(files)
+	if err != nil {
+		return Artifact{}, fmt.Errorf("cannot load chart runtime: %w", err)
+	}
+	if err := c.Validate(); err != nil {
+		return Artifact{}, fmt.Errorf("cannot package chart runtime: %w", err)
+	}
+	tgz, err := chartArchive(c.Name(), files)
+	if err != nil {
+		return Artifact{}, err
+	}
+	img, err := chartImage(c.Metadata, tgz)
+	if err != nil {
+		return Artifact{}, err
+	}
+	// A tag has no plus. Helm writes and reads it like this.
+	return o.artifact(RuntimeChart, []string{strings.ReplaceAll(c.Metadata.Version, "+", "_")}, img)
+}
+
+// chartArchive is a chart's package. Chart.yaml comes first since files are sorted.
+func chartArchive(name string, files []*loader.BufferedFile) ([]byte, error) {
+	entries := make([]entry, 0, len(files))
+	for _, f := range files {
+		entries = append(entries, entry{name: name + "/" + f.Name, mode: 0o644, content: f.Data})
+	}
+	t, err := archive(entries)
+	if err != nil {
+		return nil, err
+	}
+	b := &bytes.Buffer{}
+	w := gzip.NewWriter(b)
+	if _, err := w.Write(t); err != nil {
+		return nil, fmt.Errorf("cannot compress chart %s: %w", name, err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("cannot compress chart %s: %w", name, err)
+	}
+	return b.Bytes(), nil
+}
+
+// chartImage is an image whose only layer is the chart's package and whose config is the chart's metadata.
+func chartImage(m *chart.Metadata, tgz []byte) (v1.Image, error) {
+	config, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("cannot package chart %s: %w", m.Name, err)
+	}
+	c := &chartCore{config: config, content: static.NewLayer(tgz, chartContent)}
+	configLayer := static.NewLayer(config, chartConfig)
+	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Annotations: map[string]string{
+		"org.opencontainers.image.title":       m.Name,
+		"org.opencontainers.image.version":     m.Version,
+		"org.opencontainers.image.description": m.Description,
+		"org.opencontainers.image.url":         m.Home,
+		"org.opencontainers.image.source":      sourceURL,
+	}}
+	d, err := partial.Descriptor(configLayer)
+	if err != nil {
+		return nil, fmt.Errorf("cannot package chart %s: %w", m.Name, err)
+	}
+	manifest.Config = *d
+	if d, err = partial.Descriptor(c.content); err != nil {
+		return nil, fmt.Errorf("cannot package chart %s: %w", m.Name, err)
+	}
+	manifest.Layers = []v1.Descriptor{*d}
+	if c.manifest, err = json.Marshal(manifest); err != nil {
+		return nil, fmt.Errorf("cannot package chart %s: %w", m.Name, err)
+	}
+	img, err := partial.CompressedToImage(c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot package chart %s: %w", m.Name, err)
+	}
+	return img, nil
+}
+
+// chartCore is what an image with a foreign config is made of.
+type chartCore struct {
+	config, manifest []byte
+	content          v1.Layer
+}
+
+func (c *chartCore) RawConfigFile() ([]byte, error)                         { return c.config, nil }
+func (c *chartCore) RawManifest() ([]byte, error)                           { return c.manifest, nil }
+func (c *chartCore) MediaType() (types.MediaType, error)                    { return types.OCIManifestSchema1, nil }
+func (c *chartCore) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) { return c.content, nil }
