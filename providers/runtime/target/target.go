@@ -1,0 +1,159 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Kind of a target, as metrics tell them apart.
+type Kind string
+
+// Kinds of targets.
+const (
+	// Platform is the cluster that the control plane runs on.
+	Platform Kind = "platform"
+	// Context is a registered cluster.
+	Context Kind = "context"
+)
+
+// Bounds of what a target may cost.
+const (
+	requestTimeout = 15 * time.Second
+	syncTimeout    = 2 * time.Second
+	// versionAge is how long a server's version is believed.
+	versionAge = 5 * time.Minute
+)
+
+// A Target is one cluster that environments run on.
+type Target struct {
+	// Name of the context.
+	Name string
+	// Client acts as the provider, uncached.
+	Client client.Client
+	// Cache reads what is watched: every Namespace, and of the other kinds what carries an environment's label.
+	Cache client.Reader
+	// Metadata reads the metadata of any kind, uncached.
+	Metadata metadata.Interface
+	// Discovery is cached, and refreshed when the server's version changes or a kind is not known.
+	Discovery discovery.CachedDiscoveryInterface
+	// Mapper knows the server's kinds.
+	Mapper *restmapper.DeferredDiscoveryRESTMapper
+
+	config    *rest.Config
+	informers cache.Cache
+	dispatch  func(string, client.Object)
+	tokens    tokens
+
+	mu           sync.Mutex
+	capabilities *chartutil.Capabilities
+	checked      time.Time
+}
+
+func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, client.Object)) (*Target, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(newBreaker(name, kind).wrap)
+	// Fairness between tenants is the API server's. A limiter here would make one tenant's releases wait for another's.
+	cfg.QPS, cfg.RateLimiter = -1, nil
+
+	watching := rest.CopyConfig(cfg) // Watches outlive any timeout.
+	cfg.Timeout = requestTimeout
+
+	dc, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{Name: name, config: cfg, dispatch: dispatch, Discovery: memory.NewMemCacheClient(dc)}
+	t.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(t.Discovery)
+	if t.Client, err = client.New(cfg, client.Options{Scheme: scheme.Scheme, Mapper: t.Mapper}); err != nil {
+		return nil, err
+	}
+	if t.Metadata, err = metadata.NewForConfig(cfg); err != nil {
+		return nil, err
+	}
+	if t.informers, err = newCache(watching, t.Mapper); err != nil {
+		return nil, err
+	}
+	t.Cache = t.informers
+	t.tokens = tokens{client: t.Client, byNamespace: map[string]*token{}}
+	return t, nil
+}
+
+// synced waits until what is watched was read once.
+func (t *Target) synced(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if !t.informers.WaitForCacheSync(ctx) {
+		return &UnreachableError{Context: t.Name, Err: errors.New("its API server does not answer")}
+	}
+	return nil
+}
+
+// Capabilities of the server, for charts. Its version is asked for every few minutes; when it has changed, all of discovery
+// is read again.
+func (t *Target) Capabilities() (*chartutil.Capabilities, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.capabilities != nil && time.Since(t.checked) < versionAge {
+		return t.capabilities.Copy(), nil
+	}
+	version, err := t.Discovery.ServerVersion()
+	if err != nil {
+		return nil, &UnreachableError{Context: t.Name, Err: err}
+	}
+	t.checked = time.Now()
+	if t.capabilities != nil && t.capabilities.KubeVersion.Version == version.GitVersion {
+		return t.capabilities.Copy(), nil
+	}
+	if t.capabilities != nil {
+		t.Mapper.Reset()
+	}
+	apis, err := action.GetVersionSet(t.Discovery)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what kinds the cluster of context %s knows: %w", t.Name, err)
+	}
+	t.capabilities = &chartutil.Capabilities{
+		APIVersions: apis,
+		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
+		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
+	}
+	return t.capabilities.Copy(), nil
+}
+
+// Refresh forgets what kinds the server knows, as when one was not found.
+func (t *Target) Refresh() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.capabilities = nil
+	t.Mapper.Reset()
+}
+
+var errUnknownContext = errors.New("no such context is registered")
+
+// An UnreachableError says that a target cannot be reached.
+type UnreachableError struct {
+	// Context by name.
+	Context string
+	// Err says why.
+	Err error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("cannot reach the cluster of context %s: %s", e.Context, e.Err)
+}
+
+// Unwrap returns why.
+func (e *UnreachableError) Unwrap() error { return e.Err }

@@ -1,0 +1,126 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Targets are the clusters that environments run on, by context. They are added to the manager, which starts them.
+type Targets struct {
+	mu          sync.Mutex
+	run         context.Context // nil until started
+	byContext   map[string]*running
+	subscribers []subscriber
+}
+
+type running struct {
+	*Target
+	cancel context.CancelFunc
+}
+
+// A subscriber is told what happens to the objects of one Go type on every target.
+type subscriber struct {
+	kind   string
+	notify func(context string, obj client.Object)
+}
+
+// New returns no targets yet.
+func New() *Targets { return &Targets{byContext: map[string]*running{}} }
+
+// Add makes a cluster known under the name of a context, instead of the one that was known under it, if any.
+func (t *Targets) Add(name string, kind Kind, cfg *rest.Config) error {
+	tg, err := newTarget(name, kind, cfg, t.dispatch)
+	if err != nil {
+		return fmt.Errorf("cannot set up the cluster of context %s: %w", name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop(name)
+	r := &running{Target: tg}
+	t.byContext[name] = r
+	if t.run != nil {
+		t.start(r)
+	}
+	return nil
+}
+
+// Remove forgets the cluster of a context.
+func (t *Targets) Remove(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop(name)
+	delete(t.byContext, name)
+}
+
+// Get returns the cluster of a context once what is watched there was read once. It waits no longer than ctx.
+func (t *Targets) Get(ctx context.Context, name string) (*Target, error) {
+	t.mu.Lock()
+	r, ok := t.byContext[name]
+	t.mu.Unlock()
+	if !ok {
+		return nil, &UnreachableError{Context: name, Err: errUnknownContext}
+	}
+	return r.Target, r.synced(ctx)
+}
+
+// Start runs the targets' watches until ctx is done. Only the leader watches.
+func (t *Targets) Start(ctx context.Context) error {
+	t.mu.Lock()
+	t.run = ctx
+	for _, r := range t.byContext {
+		t.start(r)
+	}
+	t.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection is true: who does not reconcile need not watch.
+func (t *Targets) NeedLeaderElection() bool { return true }
+
+func (t *Targets) start(r *running) {
+	ctx, cancel := context.WithCancel(t.run)
+	r.cancel = cancel
+	go r.watch(ctx)
+}
+
+func (t *Targets) stop(name string) {
+	if r, ok := t.byContext[name]; ok && r.cancel != nil {
+		r.cancel()
+	}
+}
+
+// Subscribe returns a source that wakes what mapped returns whenever an object of the Go type of kind is added, changed or
+// deleted on any target. Of kinds other than Namespace only those objects are watched that carry an environment's label.
+func (t *Targets) Subscribe(kind client.Object, mapped func(context string, obj client.Object) []reconcile.Request) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.subscribers = append(t.subscribers, subscriber{kind: typeName(kind), notify: func(name string, obj client.Object) {
+			for _, r := range mapped(name, obj) {
+				queue.Add(r)
+			}
+		}})
+		return nil
+	})
+}
+
+func (t *Targets) dispatch(name string, obj client.Object) {
+	t.mu.Lock()
+	subscribers := t.subscribers
+	t.mu.Unlock()
+	for _, s := range subscribers {
+		if s.kind == typeName(obj) {
+			s.notify(name, obj)
+		}
+	}
+}
+
+func typeName(obj client.Object) string { return fmt.Sprintf("%T", obj) }
