@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -41,7 +42,7 @@ func (p *Plane) Apply(ctx context.Context, objects ...*unstructured.Unstructured
 			fresh = nil
 		}
 		if err := p.applyOne(ctx, o); err != nil {
-			return fmt.Errorf("cannot apply %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
+			return fmt.Errorf("cannot apply %s %s: %w", o.GetKind(), strings.TrimPrefix(client.ObjectKeyFromObject(o).String(), "/"), err)
 		}
 	}
 	return p.waitEstablished(ctx, fresh...)

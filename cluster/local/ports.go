@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 )
 
 // Ports are taken from below Linux's ephemeral range, so that no outgoing
@@ -20,7 +21,9 @@ const (
 // ports reserves TCP ports of 127.0.0.1 for the children of one plane. Planes
 // of other processes respect a reservation; it ends with the process.
 type ports struct {
-	dir  string
+	dir string
+
+	mu   sync.Mutex
 	held []*os.File
 }
 
@@ -44,6 +47,8 @@ func (p *ports) reserve() (int, error) {
 			_ = f.Close()
 			continue
 		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.held = append(p.held, f)
 		return port, nil
 	}
@@ -52,6 +57,8 @@ func (p *ports) reserve() (int, error) {
 
 // release all reservations.
 func (p *ports) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, f := range p.held {
 		_ = f.Close()
 	}

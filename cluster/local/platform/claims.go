@@ -2,12 +2,14 @@ package platform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,65 +46,102 @@ func (c Claim) String() string {
 }
 
 // ApplyClaims applies claims, and what they need, from a YAML file or the YAML
-// files of a folder, and returns the claims among them.
-func (p *Platform) ApplyClaims(ctx context.Context, path string) ([]Claim, error) {
-	files, err := manifests(path)
+// files of a folder, in the order of the files' names, and waits until all claims
+// are ready. It returns their last states. If one is refused, or if not all are
+// ready within the time given, the error names each and why.
+func (p *Platform) ApplyClaims(ctx context.Context, path string, within time.Duration) ([]Claim, error) {
+	p.say("applying " + path)
+	todo, err := objectsOf(path)
 	if err != nil {
 		return nil, err
 	}
-	var claims []Claim
-	for _, f := range files {
-		objects, err := local.ReadObjects(f)
-		if err != nil {
-			return claims, err
-		}
-		for _, o := range objects {
-			if o.GroupVersionKind().Group == claimGroup {
-				claims = append(claims, Claim{GVK: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
-			}
-			if err := p.Plane.Apply(ctx, o); err != nil {
-				return claims, err
-			}
-		}
-	}
-	return claims, nil
-}
-
-// WaitReady waits until all claims are ready and returns their last states. If
-// they are not within the time given, the error names each and why.
-func (p *Platform) WaitReady(ctx context.Context, claims []Claim, within time.Duration) ([]Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	claims := claimsAmong(todo)
 	said := map[string]string{}
 	for {
-		now, err := p.States(ctx, claims)
-		if err == nil {
-			claims = now
-			p.sayChanges(claims, said)
-			if !slices.ContainsFunc(claims, func(c Claim) bool { return !c.Ready }) {
-				return claims, nil
-			}
+		var obstacle error
+		if todo, obstacle = p.applyNext(ctx, todo); obstacle != nil && !kerrors.IsNotFound(obstacle) && ctx.Err() == nil {
+			return p.states(ctx, claims), obstacle
+		}
+		claims = p.states(ctx, claims)
+		p.sayChanges(claims, said)
+		if len(todo) == 0 && !slices.ContainsFunc(claims, func(c Claim) bool { return !c.Ready }) {
+			return claims, nil
 		}
 		select {
 		case <-ctx.Done():
-			return claims, notReady(claims, within)
+			return claims, errors.Join(notReady(claims, within), obstacle)
 		case <-time.After(pollClaims):
 		}
 	}
 }
 
-// States of claims, read anew.
-func (p *Platform) States(ctx context.Context, claims []Claim) ([]Claim, error) {
+// applyNext applies objects until one fails, and returns it and what follows. A
+// tenant's claims go to a namespace that is made for the tenant: that it is not
+// found is no failure yet.
+func (p *Platform) applyNext(ctx context.Context, todo []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	for i, o := range todo {
+		err := p.Plane.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("steading-local"), client.ForceOwnership)
+		if err != nil {
+			return todo[i:], fmt.Errorf("cannot apply %s: %w", claimOf(o), err)
+		}
+	}
+	return nil, nil
+}
+
+func objectsOf(path string) ([]*unstructured.Unstructured, error) {
+	files, err := manifests(path)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, f := range files {
+		o, err := local.ReadObjects(f)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, o...)
+	}
+	return objects, nil
+}
+
+func claimsAmong(objects []*unstructured.Unstructured) []Claim {
+	var claims []Claim
+	for _, o := range objects {
+		if o.GroupVersionKind().Group == claimGroup {
+			claims = append(claims, claimOf(o))
+		}
+	}
+	return claims
+}
+
+func claimOf(o *unstructured.Unstructured) Claim {
+	return Claim{GVK: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// states of claims, read anew; of one that cannot be read, why.
+func (p *Platform) states(ctx context.Context, claims []Claim) []Claim {
+	if ctx.Err() != nil {
+		return claims
+	}
 	states := make([]Claim, 0, len(claims))
 	for _, c := range claims {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(c.GVK)
-		if err := p.Plane.Client().Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, u); err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", c, err)
+		err := p.Plane.Client().Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, u)
+		switch {
+		case ctx.Err() != nil:
+			states = append(states, c)
+		case kerrors.IsNotFound(err):
+			states = append(states, Claim{GVK: c.GVK, Namespace: c.Namespace, Name: c.Name, Reason: "NotApplied"})
+		case err != nil:
+			states = append(states, Claim{GVK: c.GVK, Namespace: c.Namespace, Name: c.Name, Reason: "NotReadable", Message: err.Error()})
+		default:
+			states = append(states, stateOf(u))
 		}
-		states = append(states, stateOf(u))
 	}
-	return states, nil
+	return states
 }
 
 // AllClaims are the states of all claims of the kinds that are offered.

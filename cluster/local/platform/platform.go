@@ -34,6 +34,9 @@ type Options struct {
 	FunctionArgs, ProviderArgs []string
 	// ProviderEnv is added to the provider's environment, as KEY=value.
 	ProviderEnv []string
+	// ImageTags of the canonical image in the registry: the versions that
+	// environments may ask for. Default: 1.4.2 and 1.4.3.
+	ImageTags []string
 	// Progress gets a line for every step that takes time. Optional.
 	Progress func(string)
 }
@@ -56,6 +59,7 @@ type Platform struct {
 	say     func(string)
 
 	tools    *local.Toolchain
+	mu       sync.Mutex // of what follows
 	launched map[string]launch
 	listens  map[string][2]string
 }
@@ -78,6 +82,9 @@ func newPlatform(ctx context.Context, o Options) (*Platform, error) {
 	p := &Platform{name: o.Name, dir: o.Dir, options: o, started: time.Now(), launched: map[string]launch{}, listens: map[string][2]string{}}
 	if p.name == "" {
 		p.name = "steading"
+	}
+	if len(o.ImageTags) == 0 {
+		p.options.ImageTags = []string{"1.4.2", "1.4.3"}
 	}
 	p.say = p.progress(o.Progress)
 	var err error
@@ -111,60 +118,62 @@ func (p *Platform) start(ctx context.Context) error {
 	if p.Registry, err = local.StartRegistry(filepath.Join(p.dir, "registry")); err != nil {
 		return err
 	}
-	if err := p.startPlanes(ctx); err != nil {
+	if p.tools, err = local.BuildTools(ctx, p.say, local.AllTools...); err != nil {
 		return err
 	}
-	return p.Install(ctx)
+	var built built
+	err = together(
+		func() error { return p.startPlanes(ctx) },
+		func() (err error) { built, err = p.build(ctx); return err },
+	)
+	if err != nil {
+		return err
+	}
+	return p.install(ctx, built)
 }
 
 // startPlanes starts the control plane and, if asked for, the edge.
 func (p *Platform) startPlanes(ctx context.Context) error {
-	// The tools first: two planes would print the progress of one build twice.
-	var err error
-	if p.tools, err = local.BuildTools(ctx, p.say, local.AllTools...); err != nil {
+	plane := func() (err error) {
+		p.Plane, err = local.Start(ctx, local.Options{Name: p.name, Dir: filepath.Join(p.dir, "plane"), Crossplane: true, Progress: p.say})
 		return err
 	}
-	var planeErr, edgeErr error
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		p.Plane, planeErr = local.Start(ctx, local.Options{Name: p.name, Dir: filepath.Join(p.dir, "plane"), Crossplane: true, Progress: p.say})
-	})
-	if p.options.Edge {
-		wg.Go(func() {
-			say := func(line string) { p.say("edge: " + line) }
-			p.Edge, edgeErr = local.Start(ctx, local.Options{Name: p.name + "-edge", Dir: filepath.Join(p.dir, "edge"), Progress: say})
-		})
+	if !p.options.Edge {
+		return plane()
 	}
-	wg.Wait()
-	return errors.Join(planeErr, edgeErr)
+	return together(plane, func() (err error) {
+		say := func(line string) { p.say("edge: " + line) }
+		p.Edge, err = local.Start(ctx, local.Options{Name: p.name + "-edge", Dir: filepath.Join(p.dir, "edge"), Progress: say})
+		return err
+	})
+}
+
+// built is what is made from the source tree.
+type built struct {
+	programs programs
+	pushed   pushed
+}
+
+// build programs and packages; the packages go to the registry.
+func (p *Platform) build(ctx context.Context) (b built, err error) {
+	if b.programs, err = p.buildPrograms(ctx); err != nil {
+		return b, err
+	}
+	b.pushed, err = p.publish(ctx)
+	return b, err
 }
 
 // Install what this source tree holds, or bring what runs up to it: programs,
 // packages, manifests, processes. It may be called again at any time.
 func (p *Platform) Install(ctx context.Context) error {
-	programs, err := p.buildPrograms(ctx)
+	b, err := p.build(ctx)
 	if err != nil {
 		return err
 	}
-	pushed, err := p.publish(ctx)
-	if err != nil {
-		return err
-	}
-	if err := p.applyManifests(ctx); err != nil {
-		return err
-	}
-	if err := p.runFunction(ctx, programs.function, pushed.function); err != nil {
-		return err
-	}
-	if err := p.runProvider(ctx, programs.provider, pushed); err != nil {
-		return err
-	}
-	p.say("the platform takes claims")
-	return nil
+	return p.install(ctx, b)
 }
 
-// applyManifests applies everything that is plain YAML in the source tree.
-func (p *Platform) applyManifests(ctx context.Context) error {
+func (p *Platform) install(ctx context.Context, b built) error {
 	for _, folder := range []string{"cluster/install/base", "xrds", "compositions"} {
 		p.say("applying " + folder)
 		files, err := manifests(filepath.Join(p.source, filepath.FromSlash(folder)))
@@ -175,7 +184,16 @@ func (p *Platform) applyManifests(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.waitOffered(ctx)
+	err := together(
+		func() error { return p.runFunction(ctx, b) },
+		func() error { return p.runProvider(ctx, b) },
+		func() error { return p.waitOffered(ctx) },
+	)
+	if err != nil {
+		return err
+	}
+	p.say("the platform takes claims")
+	return nil
 }
 
 // manifests are the file itself, or the YAML files of a folder, but not of
@@ -209,21 +227,29 @@ func (p *Platform) Kubectl() string { return p.tools.Path(local.Kubectl) }
 
 // Stop ends all processes of the platform. A temporary folder is removed.
 func (p *Platform) Stop() error {
-	var planeErr, edgeErr, registryErr error
-	var wg sync.WaitGroup
-	if p.Plane != nil {
-		wg.Go(func() { planeErr = p.Plane.Stop() })
+	var stops []func() error
+	for _, plane := range []*local.Plane{p.Plane, p.Edge} {
+		if plane != nil {
+			stops = append(stops, plane.Stop)
+		}
 	}
-	if p.Edge != nil {
-		wg.Go(func() { edgeErr = p.Edge.Stop() })
-	}
-	wg.Wait()
+	err := together(stops...)
 	if p.Registry != nil {
-		registryErr = p.Registry.Stop()
+		err = errors.Join(err, p.Registry.Stop())
 	}
-	err := errors.Join(planeErr, edgeErr, registryErr)
 	if p.ownsDir {
 		err = errors.Join(err, os.RemoveAll(p.dir))
 	}
 	return err
+}
+
+// together runs steps at the same time.
+func together(steps ...func() error) error {
+	errs := make([]error, len(steps))
+	var wg sync.WaitGroup
+	for i, step := range steps {
+		wg.Go(func() { errs[i] = step() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

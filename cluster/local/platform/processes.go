@@ -20,7 +20,7 @@ import (
 const providerReady = 2 * time.Minute
 
 // runFunction starts the function, installs its package, and connects the two.
-func (p *Platform) runFunction(ctx context.Context, program, pkg string) error {
+func (p *Platform) runFunction(ctx context.Context, b built) error {
 	p.say("starting " + Function)
 	certs, err := p.Plane.PackageCertificates(ctx, Function)
 	if err != nil {
@@ -31,14 +31,14 @@ func (p *Platform) runFunction(ctx context.Context, program, pkg string) error {
 		return err
 	}
 	err = p.run(ctx, local.Component{
-		Name: Function, Path: program,
+		Name: Function, Path: b.programs.function,
 		Args:  append([]string{"--address=" + address, "--metrics-address=" + metrics, "--tls-server-certs-dir=" + certs}, p.options.FunctionArgs...),
 		Ready: ready("http://" + metrics + "/readyz"),
 	})
 	if err != nil {
 		return err
 	}
-	if err := p.installPackage(ctx, "Function", Function, pkg); err != nil {
+	if err := p.installPackage(ctx, "Function", Function, b.pushed.function); err != nil {
 		return err
 	}
 	return p.Plane.ConnectFunction(ctx, Function, address)
@@ -46,15 +46,15 @@ func (p *Platform) runFunction(ctx context.Context, program, pkg string) error {
 
 // runProvider installs the provider's package, and so its kinds, tells it where
 // chart and image are, and starts it as its own ServiceAccount.
-func (p *Platform) runProvider(ctx context.Context, program string, pushed pushed) error {
+func (p *Platform) runProvider(ctx context.Context, b built) error {
 	p.say("starting " + Provider)
-	if err := p.installPackage(ctx, "Provider", Provider, pushed.provider); err != nil {
+	if err := p.installPackage(ctx, "Provider", Provider, b.pushed.provider); err != nil {
 		return err
 	}
 	if err := p.Plane.ConnectProvider(ctx, Provider); err != nil {
 		return err
 	}
-	if err := p.Plane.Apply(ctx, providerConfig(p.Registry.Host(), pushed)); err != nil {
+	if err := p.Plane.Apply(ctx, providerConfig(p.Registry.Host(), b.pushed)); err != nil {
 		return err
 	}
 	kubeconfig, err := p.Plane.ServiceAccountKubeconfig(ctx, names.SystemNamespace, Provider)
@@ -68,7 +68,7 @@ func (p *Platform) runProvider(ctx context.Context, program string, pushed pushe
 	ctx, cancel := context.WithTimeout(ctx, providerReady)
 	defer cancel()
 	return p.run(ctx, local.Component{
-		Name: Provider, Path: program,
+		Name: Provider, Path: b.programs.provider,
 		Args:  append([]string{"--health-address=" + health, "--metrics-address=" + metrics}, p.options.ProviderArgs...),
 		Env:   append([]string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + names.SystemNamespace}, p.options.ProviderEnv...),
 		Ready: ready("http://" + health + "/readyz"),
@@ -82,7 +82,9 @@ func (p *Platform) run(ctx context.Context, c local.Component) error {
 		return err
 	}
 	now := launch{args: c.Args, env: c.Env, built: info.ModTime()}
+	p.mu.Lock()
 	before, runs := p.launched[c.Name]
+	p.mu.Unlock()
 	if runs && reflect.DeepEqual(before, now) {
 		return p.Plane.Supervisor.WaitReady(ctx, c.Name)
 	}
@@ -94,6 +96,8 @@ func (p *Platform) run(ctx context.Context, c local.Component) error {
 	if err != nil {
 		return err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.launched[c.Name] = now
 	return nil
 }
@@ -106,6 +110,8 @@ type launch struct {
 
 // addresses are two on which a component may listen; it keeps them.
 func (p *Platform) addresses(component string) (first, second string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if a, ok := p.listens[component]; ok {
 		return a[0], a[1], nil
 	}

@@ -166,11 +166,7 @@ func (s *supervisor) install(ctx context.Context, req upRequest) message {
 	if err != nil {
 		return message{Error: err.Error(), Last: true}
 	}
-	s.tell("applying " + req.Examples)
-	claims, err := p.ApplyClaims(ctx, req.Examples)
-	if err == nil {
-		claims, err = p.WaitReady(ctx, claims, req.Timeout)
-	}
+	claims, err := p.ApplyClaims(ctx, req.Examples, req.Timeout)
 	m := message{Report: reportOn(p), Last: true}
 	m.Report.Claims = claims
 	if err != nil {
