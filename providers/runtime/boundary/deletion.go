@@ -1,0 +1,123 @@
+package boundary
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+)
+
+// observeDeletion finds out how far the deletion has come. The Boundary goes only when the server says that the namespace
+// is gone, or was never ours.
+func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Boundary, ns *corev1.Namespace, err error) (managed.ExternalObservation, error) {
+	p := mg.Spec.ForProvider
+	claim := kit.EnvironmentClaim(p.Claim)
+	gone := managed.ExternalObservation{}
+	there := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
+	if err != nil {
+		return e.unreachable(ctx, mg, err)
+	}
+	if ns == nil {
+		mg.Status.AtProvider.Blockers = nil
+		return gone, e.goesOn(ctx, mg)
+	}
+	if err := e.o.Claims.Ours(ctx, ns, p.Identity, claim); err != nil {
+		if errors.As(err, new(*kit.NotOursError)) {
+			return gone, nil
+		}
+		return there, err
+	}
+	e.namespace = ns
+	if ns.DeletionTimestamp == nil {
+		return there, e.wait(ctx, mg)
+	}
+	f := find(ctx, ns, e.metadata, e.mapper, e.o.Clock.Now())
+	mg.Status.AtProvider.Blockers = f.lines
+	e.lookAgain(ctx, f)
+	if !f.blocked {
+		return there, e.goesOn(ctx, mg)
+	}
+	mg.SetConditions(blocked(mg, steading.ReasonNamespaceBlocked, f.message(ns.Name)))
+	kit.After(ctx, e.o.Deletion.Next(ns.DeletionTimestamp.Time, e.o.Clock.Now()))
+	return there, e.o.Claims.Blocked(ctx, claim, steading.ReasonNamespaceBlocked, f.message(ns.Name))
+}
+
+// wait for what goes first.
+func (e *external) wait(ctx context.Context, mg *v1alpha1.Boundary) error {
+	p := mg.Spec.ForProvider
+	standing, err := e.youngers.Standing(ctx, names.LabelComposite, string(p.Identity.UID))
+	if err != nil {
+		return err
+	}
+	e.waiting = len(standing) > 0
+	if e.waiting {
+		mg.Status.AtProvider.Blockers = []string{"waiting for " + standing.String()}
+		// Their deletion wakes us.
+		kit.After(ctx, e.o.Deletion.Next(mg.GetDeletionTimestamp().Time, e.o.Clock.Now()))
+		if e.pull, err = e.sourceOfPullSecret(ctx, p); err != nil {
+			// It may be gone already, and is not what uninstalling needs.
+			e.pull = nil
+		}
+		return nil
+	}
+	mg.Status.AtProvider.Blockers = nil
+	return nil
+}
+
+// lookAgain when nothing that is watched will change, but what it means does.
+func (e *external) lookAgain(ctx context.Context, f finding) {
+	after := e.o.Poll.After(false)
+	if f.settled > 0 {
+		after = min(after, f.settled+time.Second)
+	}
+	kit.After(ctx, after)
+}
+
+// goesOn says that nothing holds the deletion up any more.
+func (e *external) goesOn(ctx context.Context, mg *v1alpha1.Boundary) error {
+	if mg.GetCondition(steading.ConditionDeletionBlocked).Status != corev1.ConditionTrue {
+		return nil
+	}
+	c := blocked(mg, steading.ReasonNamespaceBlocked, "")
+	c.Status = corev1.ConditionFalse
+	mg.SetConditions(c)
+	return e.o.Claims.Deleting(ctx, kit.EnvironmentClaim(mg.Spec.ForProvider.Claim))
+}
+
+// unreachable holds up the deletion until the cluster answers, or an operator gives it up.
+func (e *external) unreachable(ctx context.Context, mg *v1alpha1.Boundary, err error) (managed.ExternalObservation, error) {
+	p := mg.Spec.ForProvider
+	claim := kit.EnvironmentClaim(p.Claim)
+	abandoned, aerr := e.o.Claims.Abandoned(ctx, claim, p.Identity.UID)
+	if aerr != nil {
+		return managed.ExternalObservation{}, aerr
+	}
+	if abandoned {
+		e.o.Claims.Event(ctx, claim, event.Warning("Abandoned", errors.Errorf("the cluster of context %s was given up; namespace %s and all in it may be left there", p.Context, p.Namespace)))
+		return managed.ExternalObservation{}, nil
+	}
+	msg := fmt.Sprintf("namespace %s cannot be deleted yet: %s", p.Namespace, kit.Clean(err))
+	mg.SetConditions(blocked(mg, steading.ReasonTargetUnreachable, msg))
+	if berr := e.o.Claims.Blocked(ctx, claim, steading.ReasonTargetUnreachable, msg); berr != nil {
+		return managed.ExternalObservation{}, berr
+	}
+	return managed.ExternalObservation{}, err
+}
+
+func blocked(mg *v1alpha1.Boundary, reason xpv2.ConditionReason, message string) xpv2.Condition {
+	return xpv2.Condition{
+		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		LastTransitionTime: metav1.Now(), ObservedGeneration: mg.GetGeneration(),
+	}
+}
