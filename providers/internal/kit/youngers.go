@@ -34,6 +34,27 @@ type Youngers struct {
 // The label is [names.LabelComposite] with the composite's UID, or [names.LabelTenant] with the tenant's name.
 func (y Youngers) Standing(ctx context.Context, label, value string) (Standing, error) {
 	var s Standing
+	err := y.each(ctx, label, value, func(what string, _ *metav1.PartialObjectMetadata) { s = append(s, what) })
+	slices.Sort(s)
+	return s, err
+}
+
+// StandingBy lists the youngers as Standing does, for each value of another of their labels: all that stand of a tenant,
+// by composite.
+func (y Youngers) StandingBy(ctx context.Context, label, value, by string) (map[string]Standing, error) {
+	all := map[string]Standing{}
+	err := y.each(ctx, label, value, func(what string, o *metav1.PartialObjectMetadata) {
+		key := o.GetLabels()[by]
+		all[key] = append(all[key], what)
+	})
+	for _, s := range all {
+		slices.Sort(s)
+	}
+	return all, err
+}
+
+// each calls f with each younger that exists and carries the label.
+func (y Youngers) each(ctx context.Context, label, value string, f func(what string, o *metav1.PartialObjectMetadata)) error {
 	for _, kind := range y.Kinds {
 		l := &metav1.PartialObjectMetadataList{}
 		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -42,14 +63,13 @@ func (y Youngers) Standing(ctx context.Context, label, value string) (Standing, 
 			continue
 		}
 		if err != nil {
-			return nil, errors.Wrapf(err, "cannot list the %ss that are to go first", kind.Kind)
+			return errors.Wrapf(err, "cannot list the kind %s, which is to go first", kind.Kind)
 		}
 		for i := range l.Items {
-			s = append(s, kind.Kind+" "+l.Items[i].GetName())
+			f(kind.Kind+" "+l.Items[i].GetName(), &l.Items[i])
 		}
 	}
-	slices.Sort(s)
-	return s, nil
+	return nil
 }
 
 // Standing are objects that are to go first.

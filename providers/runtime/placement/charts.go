@@ -1,0 +1,168 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+)
+
+// A ChartSource is where the chart of environments comes from, with what it takes to read it.
+type ChartSource struct {
+	v1alpha1.ChartSource
+	// PullSecret in steading-system that can read the registry. Empty: anonymous.
+	PullSecret string
+	// Insecure is whether the registry is spoken to by plain HTTP.
+	Insecure bool
+}
+
+// Charts know the digest of a chart's version.
+type Charts interface {
+	// Resolve returns the chart at once, pinned by digest, or why it is not known. When that changes, the tenant is woken.
+	Resolve(tenant string, source ChartSource) (*v1alpha1.Chart, error)
+}
+
+// ResolveFunc asks a registry for the digest of a chart's version.
+type ResolveFunc func(ctx context.Context, source ChartSource) (digest string, err error)
+
+// Times of the resolver.
+const (
+	// chartAge is how long an answer is used before the registry is asked again, in the background.
+	chartAge = 10 * time.Minute
+	// firstChartRetry and lastChartRetry bound the wait between two questions to a registry that did not answer.
+	firstChartRetry = time.Second
+	lastChartRetry  = 2 * time.Minute
+	// chartTimeout bounds one question.
+	chartTimeout = 30 * time.Second
+	// chartIdle is how long a chart is kept that no tenant asked for: longer than tenants poll.
+	chartIdle = 3 * time.Hour
+)
+
+// A Resolver is the Charts that asks registries, one question at a time and in the background, so that admission never
+// waits for the network. It is a manager.Runnable.
+type Resolver struct {
+	ask   ResolveFunc
+	wake  func(tenant string)
+	clock clock.WithTicker
+	queue workqueue.TypedRateLimitingInterface[ChartSource]
+
+	mu      sync.Mutex
+	answers map[ChartSource]*answer
+}
+
+// answer of a registry, and the tenants that wait for it.
+type answer struct {
+	digest  string
+	err     error
+	at      time.Time
+	asked   time.Time
+	waiting []string
+}
+
+// NewResolver returns a resolver that asks with ask and wakes tenants with wake.
+func NewResolver(ask ResolveFunc, wake func(tenant string), c clock.WithTicker) *Resolver {
+	retries := workqueue.NewTypedItemExponentialFailureRateLimiter[ChartSource](firstChartRetry, lastChartRetry)
+	return &Resolver{
+		ask:     ask,
+		wake:    wake,
+		clock:   c,
+		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(retries, workqueue.TypedRateLimitingQueueConfig[ChartSource]{Clock: c}),
+		answers: map[ChartSource]*answer{},
+	}
+}
+
+// Resolve returns what is known of the chart.
+func (r *Resolver) Resolve(tenant string, source ChartSource) (*v1alpha1.Chart, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.answers[source]
+	if a == nil {
+		a = &answer{err: fmt.Errorf("asking the registry for chart %s version %s", source.Repository, source.Version)}
+		r.answers[source] = a
+		r.queue.Add(source)
+	}
+	a.asked = r.clock.Now()
+	if a.digest == "" {
+		if !slices.Contains(a.waiting, tenant) {
+			a.waiting = append(a.waiting, tenant)
+		}
+		return nil, a.err
+	}
+	if r.clock.Since(a.at) > chartAge {
+		r.queue.Add(source)
+	}
+	return &v1alpha1.Chart{Repository: source.Repository, Version: source.Version, Digest: a.digest}, nil
+}
+
+// Start asks until the context is done.
+func (r *Resolver) Start(ctx context.Context) error {
+	go func() {
+		<-ctx.Done()
+		r.queue.ShutDown()
+	}()
+	for r.next(ctx) {
+	}
+	return nil
+}
+
+func (r *Resolver) next(ctx context.Context) bool {
+	source, down := r.queue.Get()
+	if down {
+		return false
+	}
+	defer r.queue.Done(source)
+	if r.idle(source) {
+		r.queue.Forget(source)
+		return true
+	}
+	asked, cancel := context.WithTimeout(ctx, chartTimeout)
+	digest, err := r.ask(asked, source)
+	cancel()
+	for _, tenant := range r.learn(source, digest, err) {
+		r.wake(tenant)
+	}
+	if err != nil {
+		r.queue.AddRateLimited(source)
+		return true
+	}
+	r.queue.Forget(source)
+	return true
+}
+
+// idle forgets a chart that no tenant wants any more, as after the operator named another.
+func (r *Resolver) idle(source ChartSource) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.clock.Since(r.answers[source].asked) <= chartIdle {
+		return false
+	}
+	delete(r.answers, source)
+	return true
+}
+
+// learn keeps an answer and returns the tenants to wake. A registry that fails after it answered changes nothing.
+func (r *Resolver) learn(source ChartSource, digest string, err error) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.answers[source]
+	if err != nil && a.digest != "" {
+		return nil
+	}
+	if err != nil {
+		changed := err.Error() != a.err.Error()
+		a.err = err
+		if !changed {
+			return nil
+		}
+		return slices.Clone(a.waiting)
+	}
+	woken := a.waiting
+	*a = answer{digest: digest, at: r.clock.Now(), asked: a.asked}
+	return woken
+}

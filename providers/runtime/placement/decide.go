@@ -1,0 +1,174 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+)
+
+// Decide on all that is pending, oldest claim first, each with what was granted before it in mind. It returns one
+// decision an applicant, in the order of the applicants. Those that only ask for a plan are shown what would happen after
+// all others.
+func Decide(s State) []Decision {
+	t := tallyOf(s)
+	decisions := make([]Decision, len(s.Applicants))
+	for i, a := range s.Applicants {
+		decisions[i] = Decision{UID: a.UID, Held: a.Held}
+	}
+	for _, i := range t.order() {
+		a := s.Applicants[i]
+		if !a.pending() && !a.Request.DryRun {
+			continue
+		}
+		v := t.judge(a)
+		switch {
+		case a.Request.DryRun:
+			decisions[i].Plan = v.plan()
+		case v.refusal != nil:
+			decisions[i].Refusal = v.refusal
+		default:
+			t.replace(a, v.grant)
+			decisions[i].Held = &Holding{Grant: v.grant, Request: a.Request}
+		}
+	}
+	return decisions
+}
+
+// tally is what is in use while the decisions are made.
+type tally struct {
+	State
+	// environments that count against the limit.
+	environments int
+	// leaving environments, which do not.
+	leaving int
+	// places taken, by context.
+	places map[string]int
+	// sized environments and the sum of their sizes.
+	sized int
+	total steading.Resources
+}
+
+func tallyOf(s State) *tally {
+	t := &tally{State: s, places: map[string]int{}, total: *steading.MustResources("0", "0", "0")}
+	for _, a := range s.Applicants {
+		if a.Leaving {
+			t.leaving++
+		}
+		if a.Held == nil {
+			continue
+		}
+		if !a.Leaving {
+			t.environments++
+		}
+		t.take(a.Held.Grant)
+	}
+	return t
+}
+
+func (t *tally) take(g v1alpha1.Grant) {
+	if g.Context != "" {
+		t.places[g.Context]++
+	}
+	if g.Caps != nil {
+		t.total = t.total.Add(*g.Caps)
+		t.sized++
+	}
+}
+
+func (t *tally) giveBack(g v1alpha1.Grant) {
+	if g.Context != "" {
+		t.places[g.Context]--
+	}
+	if g.Caps != nil {
+		t.total = less(t.total, *g.Caps)
+		t.sized--
+	}
+}
+
+// replace what the applicant held by a new grant.
+func (t *tally) replace(a Applicant, g v1alpha1.Grant) {
+	if a.Held == nil {
+		t.environments++
+	} else {
+		t.giveBack(a.Held.Grant)
+	}
+	t.take(g)
+}
+
+// order is the order of decision: by the age of the claim, then by name; plans last.
+func (t *tally) order() []int {
+	order := make([]int, len(t.Applicants))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := t.Applicants[i], t.Applicants[j]
+		return cmp.Or(
+			after(a.Request.DryRun, b.Request.DryRun),
+			a.Claimed.Compare(b.Claimed),
+			cmp.Compare(a.Environment, b.Environment),
+			cmp.Compare(a.UID, b.UID),
+		)
+	})
+	return order
+}
+
+func after(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// verdict on one applicant: a grant, or a refusal, and the steps that were taken to it.
+type verdict struct {
+	grant   v1alpha1.Grant
+	refusal *v1alpha1.Refusal
+	steps   []string
+}
+
+// plan is the verdict as a person reads it before asking for it.
+func (v verdict) plan() []string {
+	if v.refusal != nil {
+		return append(v.steps, fmt.Sprintf("refuse (%s): %s", v.refusal.Reason, v.refusal.Message))
+	}
+	return v.steps
+}
+
+func (v *verdict) step(format string, args ...any) {
+	v.steps = append(v.steps, fmt.Sprintf(format, args...))
+}
+
+// judge goes through the rules in the order in which they are documented: the place, the limit, the docker sidecar, the
+// floor, the cap, the total, the chart.
+func (t *tally) judge(a Applicant) verdict {
+	v := verdict{}
+	if v.refusal = t.closed(); v.refusal != nil {
+		return v
+	}
+	if record(a.Request) {
+		return t.judgeRecord(a, v)
+	}
+	for _, rule := range []func(Applicant, *verdict) *v1alpha1.Refusal{t.place, t.limit, t.docker, t.resources, t.chart} {
+		if v.refusal = rule(a, &v); v.refusal != nil {
+			return v
+		}
+	}
+	return v
+}
+
+// judgeRecord counts an environment that is not deployed.
+func (t *tally) judgeRecord(a Applicant, v verdict) verdict {
+	if v.refusal = t.limit(a, &v); v.refusal == nil {
+		v.step("register %s; nothing is deployed", names.Environment(t.Tenant, a.Environment))
+	}
+	return v
+}

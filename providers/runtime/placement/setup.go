@@ -1,0 +1,117 @@
+package placement
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/usage"
+)
+
+// name of the controller.
+const name = "placement"
+
+// Setup adds the controller of Placements to the manager. Charts are resolved with ask.
+func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
+	wake := make(chan event.GenericEvent, 64)
+	resolver := NewResolver(ask, func(tenant string) { wake <- event.GenericEvent{Object: tenantObject(tenant)} }, o.Clock)
+	if err := mgr.Add(resolver); err != nil {
+		return errors.Wrap(err, "cannot add the resolver of charts")
+	}
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), o, resolver)
+
+	tenant := kit.EnqueueTenant()
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		WithOptions(o.Controller()).
+		Watches(&v1alpha1.Placement{}, tenant, builder.WithPredicates(resource.DesiredStateChanged())).
+		Watches(&v1alpha1.Home{}, tenant, builder.WithPredicates(resource.DesiredStateChanged())).
+		Watches(&v1alpha1.Boundary{}, tenant, builder.WithPredicates(kit.Gone())).
+		Watches(&v1alpha1.Release{}, tenant, builder.WithPredicates(kit.Gone())).
+		Watches(&v1alpha1.UsageEvent{}, tenant, builder.WithPredicates(created())).
+		Watches(&v1alpha1.ClusterProviderConfig{}, enqueueAllTenants(mgr.GetClient()), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Channel(wake, tenant)).
+		Complete(ratelimiter.NewReconciler(name, r, o.Limiter))
+	return errors.Wrap(err, "cannot set up the controller of placements")
+}
+
+func newReconciler(c client.Client, uncached client.Reader, o kit.Options, charts Charts) *Reconciler {
+	return &Reconciler{
+		client:   c,
+		reader:   uncached,
+		log:      o.Log.WithValues("controller", name),
+		clock:    o.Clock,
+		poll:     o.Poll,
+		charts:   charts,
+		floor:    v1alpha1.RuntimeFloor,
+		contexts: noContexts,
+		usage:    usage.Log{Client: c, Reader: uncached},
+		youngers: kit.Youngers{Reader: uncached, Kinds: younger},
+		reports:  newReports(o.Clock),
+	}
+}
+
+// noContexts: the platform's own cluster is the only one there is.
+func noContexts(context.Context, string) ([]Context, error) { return nil, nil }
+
+// created passes what is new, which of immutable objects is all that matters.
+func created() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// tenantObject stands for a tenant in an event.
+func tenantObject(tenant string) client.Object {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{names.LabelTenant: tenant}}}
+}
+
+// enqueueAllTenants wakes every tenant that has a Home, as when the operator names another chart.
+func enqueueAllTenants(c client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		homes := &v1alpha1.HomeList{}
+		if err := c.List(ctx, homes, client.InNamespace(names.SystemNamespace)); err != nil {
+			return nil
+		}
+		reqs := make([]reconcile.Request, 0, len(homes.Items))
+		for i := range homes.Items {
+			reqs = append(reqs, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: homes.Items[i].Name}})
+		}
+		return reqs
+	})
+}
+
+// sourceOf the runtime's chart.
+func sourceOf(config *v1alpha1.ClusterProviderConfig) ChartSource {
+	s := ChartSource{ChartSource: config.Spec.RuntimeChart}
+	if ref := config.Spec.PullSecretRef; ref != nil {
+		s.PullSecret = ref.Name
+	}
+	s.Insecure = slices.Contains(config.Spec.InsecureRegistries, host(s.Repository))
+	return s
+}
+
+// host of a repository, with its port.
+func host(repository string) string {
+	h, _, _ := strings.Cut(repository, "/")
+	return h
+}

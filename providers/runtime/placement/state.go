@@ -1,0 +1,126 @@
+package placement
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+)
+
+// State is all that a decision about a tenant's environments depends on.
+type State struct {
+	// Tenant by name.
+	Tenant string
+	// Closed says why nothing may be granted now, such as that the tenant is being deleted. Empty: open.
+	Closed string
+	// Quota of the tenant, with its defaults set.
+	Quota steading.Quota
+	// Docker is the tenant's policy for the docker sidecar.
+	Docker steading.DockerPolicy
+	// Platform is the tenant's policy for the platform's own cluster.
+	Platform steading.PlatformClusterPolicy
+	// Contexts of the tenant, and the platform's own cluster under its reserved name, in any order.
+	Contexts []Context
+	// Chart that is deployed with what is granted now. Nil: not known, for ChartProblem.
+	Chart *v1alpha1.Chart
+	// ChartProblem says why the chart is not known.
+	ChartProblem string
+	// Floor is the least that the chart can run with, with and without the docker sidecar.
+	Floor func(docker bool) steading.Resources
+	// Applicants are the tenant's environments, in any order.
+	Applicants []Applicant
+}
+
+// A Context is a cluster that environments may be placed on.
+type Context struct {
+	// Name of the context; the platform's own cluster is called [steading.PlatformContext].
+	Name string
+	// Problem says in a word why the context does not run. Empty: it runs.
+	Problem string
+	// Drain is whether the context keeps what it has and takes no more.
+	Drain bool
+	// Max is how many environments it may hold. Nil: as many as the tenant may have.
+	Max *int32
+}
+
+func (c Context) platform() bool { return c.Name == steading.PlatformContext }
+
+// open reports whether new environments may be placed here, room aside.
+func (c Context) open() bool { return c.Problem == "" && !c.Drain }
+
+// An Applicant is an environment that asks for something, or holds something.
+type Applicant struct {
+	// UID of the Placement.
+	UID types.UID
+	// Environment by name.
+	Environment string
+	// Claimed is when its claim was made. The older is decided first.
+	Claimed time.Time
+	// Request it makes.
+	Request v1alpha1.Request
+	// Leaving is whether it is being deleted. It is not decided on; it counts in totals and capacity, not in the limit.
+	Leaving bool
+	// Held is what it was granted. Nil: nothing.
+	Held *Holding
+}
+
+// A Holding is a grant, and the request that it answers.
+type Holding struct {
+	Grant   v1alpha1.Grant
+	Request v1alpha1.Request
+}
+
+// A Decision about one applicant.
+type Decision struct {
+	// UID of the Placement.
+	UID types.UID
+	// Held is what it holds from now on. Nil: nothing.
+	Held *Holding
+	// Refusal of what it asks for now. Nil: it holds what it asks for, or only asks for a plan.
+	Refusal *v1alpha1.Refusal
+	// Plan is what would happen, in order, for one that only asks for a plan.
+	Plan []string
+}
+
+// record reports whether a request is for a record, which is counted and not deployed.
+func record(r v1alpha1.Request) bool {
+	return r.Type != steading.TypeRuntime || r.Version == ""
+}
+
+// pending reports whether the applicant asks for something that its grant does not answer.
+func (a Applicant) pending() bool {
+	switch {
+	case a.Leaving:
+		return false
+	case a.Held == nil:
+		return true
+	case record(a.Request):
+		// What runs is not taken back because its version was left out.
+		return false
+	default:
+		return a.Request.Version != a.Held.Request.Version ||
+			a.Request.Context != "" && a.Request.Context != a.Held.Grant.Context ||
+			a.Request.Docker != a.Held.Request.Docker ||
+			!sameSize(a.Request.Size, a.Held.Request.Size)
+	}
+}
+
+// settled reports whether the environment was placed already: it was admitted with a version before.
+func (a Applicant) settled() bool { return a.Held != nil && a.Held.Grant.Context != "" }
+
+// size is what the applicant asks for.
+func (s *State) size(r v1alpha1.Request) steading.Resources {
+	if r.Size != nil {
+		return *r.Size
+	}
+	return *s.Quota.PerEnvironment
+}
+
+func sameSize(a, b *steading.Resources) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(*b)
+}
