@@ -40,9 +40,6 @@ func Chart(o Options) (Artifact, error) {
 	if err != nil {
 		return Artifact{}, fmt.Errorf("cannot load chart runtime: %w", err)
 	}
-	if err := c.Validate(); err != nil {
-		return Artifact{}, fmt.Errorf("cannot package chart runtime: %w", err)
-	}
 	tgz, err := chartArchive(c.Name(), files)
 	if err != nil {
 		return Artifact{}, err
