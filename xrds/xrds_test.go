@@ -1,0 +1,240 @@
+// Package xrds_test holds the generated definitions against what Crossplane and the API server make of them.
+package xrds_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
+	xpv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	extvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// definitions are the CRDs that Crossplane makes of every XRD here, by kind.
+func definitions(t *testing.T) map[string]*extv1.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob("*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no definitions: %v", err)
+	}
+	crds := map[string]*extv1.CustomResourceDefinition{}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		xrd := &xpv1.CompositeResourceDefinition{}
+		if err := yaml.UnmarshalStrict(raw, xrd); err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		xrd.SetUID("11111111-2222-3333-4444-555555555555")
+		composite, err := xcrd.ForCompositeResource(xrd)
+		if err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		claim, err := xcrd.ForCompositeResourceClaim(xrd)
+		if err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		crds[composite.Spec.Names.Kind], crds[claim.Spec.Names.Kind] = composite, claim
+	}
+	return crds
+}
+
+func TestTheAPIServerTakesEveryDefinition(t *testing.T) {
+	for kind, crd := range definitions(t) {
+		extv1.SetDefaults_CustomResourceDefinition(crd)
+		extv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+		internal := &apiextensions.CustomResourceDefinition{}
+		if err := extv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range extvalidation.ValidateCustomResourceDefinition(context.Background(), internal) {
+			if !strings.Contains(err.Field, "status.storedVersions") { // The API server fills it in.
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	}
+}
+
+func TestEveryFieldIsExplained(t *testing.T) {
+	for kind, crd := range definitions(t) {
+		if strings.HasPrefix(kind, "X") {
+			continue
+		}
+		schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+		for _, part := range []string{"spec", "status"} {
+			explained(t, kind+"."+part, schema.Properties[part])
+		}
+	}
+}
+
+// crossplanes are fields that Crossplane adds and explains, or does not.
+var crossplanes = map[string]bool{
+	"conditions": true, "connectionDetails": true, "claimConditionTypes": true, "resourceRef": true, "compositionRef": true, "compositionSelector": true,
+	"compositionRevisionRef": true, "compositionRevisionSelector": true, "compositionUpdatePolicy": true, "compositeDeletePolicy": true,
+	"publishConnectionDetailsTo": true, "writeConnectionSecretToRef": true,
+}
+
+func explained(t *testing.T, path string, s extv1.JSONSchemaProps) {
+	t.Helper()
+	for name, p := range s.Properties {
+		if crossplanes[name] {
+			continue
+		}
+		if p.Description == "" && !leafOfSchemaless(p) {
+			t.Errorf("%s.%s: kubectl explain has nothing to say", path, name)
+		}
+		explained(t, path+"."+name, p)
+		if p.Items != nil && p.Items.Schema != nil {
+			explained(t, path+"."+name+"[]", *p.Items.Schema)
+		}
+	}
+}
+
+func leafOfSchemaless(p extv1.JSONSchemaProps) bool {
+	return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+}
+
+// checker judges claims as the API server would.
+type checker struct {
+	schema     *structuralschema.Structural
+	openapi    validation.SchemaValidator
+	expression *cel.Validator
+}
+
+func checkers(t *testing.T) map[string]checker {
+	t.Helper()
+	cs := map[string]checker{}
+	for kind, crd := range definitions(t) {
+		internal := &apiextensions.JSONSchemaProps{}
+		if err := extv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil); err != nil {
+			t.Fatal(err)
+		}
+		s, err := structuralschema.NewStructural(internal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _, err := validation.NewSchemaValidator(internal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs[kind] = checker{schema: s, openapi: v, expression: cel.NewValidator(s, true, celconfig.PerCallLimit)}
+	}
+	return cs
+}
+
+// check applies defaults and returns what is wrong with an object. Old is what it replaces, or nil.
+func (c checker) check(obj, old map[string]any) error {
+	defaulting.Default(obj, c.schema)
+	var errs []error
+	for _, err := range validation.ValidateCustomResource(nil, obj, c.openapi) {
+		errs = append(errs, err)
+	}
+	var before any
+	if old != nil {
+		before = old
+	}
+	cels, _ := c.expression.Validate(context.Background(), nil, c.schema, obj, before, celconfig.RuntimeCELCostBudget)
+	for _, err := range cels {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func TestExamplesAreValid(t *testing.T) {
+	cs := checkers(t)
+	checked := 0
+	err := filepath.WalkDir("../cluster/examples", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		dec := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+		for {
+			u := &unstructured.Unstructured{}
+			if err := dec.Decode(&u.Object); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if c, ok := cs[u.GetKind()]; ok {
+				checked++
+				if err := c.check(u.Object, nil); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+		}
+	})
+	if err != nil || checked < 3 {
+		t.Fatalf("checked %d claims: %v", checked, err)
+	}
+}
+
+// TestBadClaimsAreNamed shows, for each rule of a schema, a claim that breaks it and what the user reads.
+func TestBadClaimsAreNamed(t *testing.T) {
+	cs := checkers(t)
+	cases := map[string]struct{ kind, spec, old, want string }{
+		"UnknownType":             {"Environment", `{type: cloud}`, "", `supported values: "runtime", "remote-agent", "local-agent"`},
+		"TypeIsImmutable":         {"Environment", `{type: runtime}`, `{type: local-agent}`, "type is immutable"},
+		"ComponentsOfAnAgent":     {"Environment", `{type: local-agent, components: [{name: db, chart: postgres, version: 1.2.0}]}`, "", "set type: runtime"},
+		"VersionIsNoTag":          {"Environment", `{type: runtime, version: "a/b"}`, "", "spec.version"},
+		"ServiceIsNoName":         {"Environment", `{type: runtime, expose: {services: ["Mcp"]}}`, "", "spec.expose.services"},
+		"ComponentCalledDevops":   {"Environment", `{type: runtime, components: [{name: devops, chart: postgres, version: 1.2.0}]}`, "", "devops is the runtime's own name"},
+		"SystemOwner":             {"Tenant", `{owners: [{kind: Group, name: "system:authenticated"}]}`, "", "system users and groups cannot own a tenant"},
+		"RegistryWithScheme":      {"Tenant", `{registry: {prefix: "https://ghcr.io/acme"}}`, "", "prefix is host/path without scheme"},
+		"NegativeLimit":           {"Tenant", `{quota: {maxEnvironments: -1}}`, "", "spec.quota.maxEnvironments"},
+		"ServerWithoutTLS":        {"Context", context1("http://203.0.113.7:6443", `{secretRef: {name: x}}`, ""), "", "spec.server"},
+		"ServerWithPath":          {"Context", context1("https://203.0.113.7:6443/x", `{secretRef: {name: x}}`, ""), "", "spec.server"},
+		"NoCredential":            {"Context", context1("https://203.0.113.7:6443", `{}`, ""), "", "exactly one of secretRef, externalSecret and age"},
+		"TwoCredentials":          {"Context", context1("https://203.0.113.7:6443", `{secretRef: {name: x}, age: y}`, ""), "", "exactly one of secretRef, externalSecret and age"},
+		"IngressWithoutZone":      {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, ingress: {addresses: ["203.0.113.7"], className: traefik}`), "", "ingress needs zone"},
+		"IngressOfTwoKinds":       {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, zone: a.example, ingress: {addresses: ["203.0.113.7"], className: x, gatewayRef: {namespace: a, name: b}}`), "", "exactly one of className and gatewayRef"},
+		"IngressAddressIsNoIP":    {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, zone: a.example, ingress: {addresses: [example.com], className: x}`), "", "addresses are IP addresses"},
+		"ClusterWideSecretsStore": {"Context", context1("https://203.0.113.7:6443", `{externalSecret: {key: k, storeRef: {kind: ClusterSecretStore, name: v}}}`, ""), "", `supported values: "SecretStore"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var old map[string]any
+			if tc.old != "" {
+				old = object(t, tc.old)
+			}
+			err := cs[tc.kind].check(object(t, tc.spec), old)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("have %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func context1(server, credentials, more string) string {
+	return `{server: "` + server + `", caBundle: UEVN, credentials: ` + credentials + more + `}`
+}
+
+func object(t *testing.T, spec string) map[string]any {
+	t.Helper()
+	s := map[string]any{}
+	if err := yaml.Unmarshal([]byte(spec), &s); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"spec": s}
+}
