@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -178,6 +179,23 @@ func TestRuntimeWritesLargeNumbersOut(t *testing.T) {
 	for _, d := range objectsOf[appsv1.Deployment](t, objects, "Deployment") {
 		if got := *d.Spec.Template.Spec.SecurityContext.FSGroup; got != 1000650000 {
 			t.Errorf("fsGroup is %d", got)
+		}
+	}
+}
+
+// Helm does not validate against a cluster's schema when Steading deploys, so a misspelt field would be dropped.
+func TestRuntimeHasNoUnknownFields(t *testing.T) {
+	objects, err := render(t, values(set("docker", map[string]any{"enabled": true}), set("imagePullSecrets", []any{map[string]any{"name": names.PullSecret}})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		typed, err := scheme.Scheme.New(o.GroupVersionKind())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, typed, true); err != nil {
+			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 	}
 }

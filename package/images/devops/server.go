@@ -27,16 +27,16 @@ type server struct {
 func newServer(e *environment, log *slog.Logger) *server {
 	s := &server{listeners: map[*http.Server]net.Listener{}}
 	m := newMetrics(e.identity)
-	s.mcp = httpServer(mcpHandler(newMCP(e, m, log), log), log)
+	s.mcp = httpServer(mcpHandler(newMCP(e, m)), log)
 	s.metrics = httpServer(s.health(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})), log)
 	return s
 }
 
 // mcpHandler keeps no sessions, so that a restart interrupts nobody, and takes no requests that a browser makes on
 // behalf of another site.
-func mcpHandler(srv *mcp.Server, log *slog.Logger) http.Handler {
+func mcpHandler(srv *mcp.Server) http.Handler {
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return srv }, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, Logger: log, MaxRequestBodyBytes: 1 << 20, PropagateRequestCancellation: true,
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: 1 << 20, PropagateRequestCancellation: true,
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(h))

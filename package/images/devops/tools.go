@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"k8s.io/utils/ptr"
@@ -15,10 +14,9 @@ const environmentURI = "steading://environment"
 
 type nothing struct{}
 
-// newMCP serves what an environment knows about itself.
-func newMCP(e *environment, m *metrics, log *slog.Logger) *mcp.Server {
+// newMCP serves what an environment knows about itself. Requests are counted, not logged.
+func newMCP(e *environment, m *metrics) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "steading-devops", Title: "Steading environment", Version: e.identity.Version}, &mcp.ServerOptions{
-		Logger: log,
 		Instructions: fmt.Sprintf("This is environment %s of tenant %s on the Steading platform, in namespace %s. Its tools only read.",
 			e.identity.Environment, e.identity.Tenant, e.identity.Namespace),
 	})
