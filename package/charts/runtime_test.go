@@ -227,6 +227,27 @@ func TestRuntimeNamesAreTheAPIs(t *testing.T) {
 	}
 }
 
+// The deployer, who makes the Role, can give no more than it has itself.
+func TestRuntimeMayWhatItsOwnersMay(t *testing.T) {
+	b, err := os.ReadFile("../../cluster/install/base/20-clusterrole-environment-owner.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(b, &owner); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := render(t, values())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range objectsOf[rbacv1.Role](t, objects, "Role") {
+		if diff := cmp.Diff(owner.Rules, r.Rules); diff != "" {
+			t.Errorf("-owners, +runtime:\n%s", diff)
+		}
+	}
+}
+
 func TestRuntimeMayOnlyReadLookAndForward(t *testing.T) {
 	objects, err := render(t, values())
 	if err != nil {
