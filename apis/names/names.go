@@ -95,3 +95,6 @@ func Host(service, tenant, environment, zone string) string {
 func TLSSecret(tenant, environment string) string {
 	return EnvironmentNamespace(tenant, environment) + "-wildcard-tls"
 }
+
+// TenantReader is the Role and RoleBinding in steading-system with which a tenant's owners read their Tenant.
+func TenantReader(tenant string) string { return Owners + "-" + tenant }

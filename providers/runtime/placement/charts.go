@@ -18,8 +18,8 @@ type ChartSource struct {
 	v1alpha1.ChartSource
 	// PullSecret in steading-system that can read the registry. Empty: anonymous.
 	PullSecret string
-	// Insecure is whether the registry is spoken to by plain HTTP.
-	Insecure bool
+	// Insecure is the host that is spoken to by plain HTTP, if it is the repository's.
+	Insecure string
 }
 
 // Charts know the digest of a chart's version.

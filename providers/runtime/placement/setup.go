@@ -106,7 +106,9 @@ func sourceOf(config *v1alpha1.ClusterProviderConfig) ChartSource {
 	if ref := config.Spec.PullSecretRef; ref != nil {
 		s.PullSecret = ref.Name
 	}
-	s.Insecure = slices.Contains(config.Spec.InsecureRegistries, host(s.Repository))
+	if h := host(s.Repository); slices.Contains(config.Spec.InsecureRegistries, h) {
+		s.Insecure = h
+	}
 	return s
 }
 

@@ -1,0 +1,79 @@
+// Command provider-runtime reconciles the managed resources of group runtime.steading.dev.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/alecthomas/kong"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/home"
+	"github.com/steading-dev/steading/providers/runtime/placement"
+)
+
+// name of the provider, its lease and its events.
+const name = "provider-runtime"
+
+func main() {
+	f := kit.Flags{}
+	k := kong.Parse(&f, kong.Name(name), kong.Description("Makes Steading's tenants and environments true."), kong.UsageOnError())
+	log := f.Logger(os.Stderr, name)
+	k.FatalIfErrorf(run(ctrl.SetupSignalHandler(), f, log), "%s", name)
+}
+
+// run the provider until the context is done.
+func run(ctx context.Context, f kit.Flags, log logging.Logger) error {
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return errors.Wrap(err, "cannot find the API server: set KUBECONFIG, or run in a cluster")
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	mo := kit.ManagerOptions{Name: name, Scheme: scheme, Outside: home.Outside()}
+	mgr, err := kit.NewManager(cfg, f, mo)
+	if err != nil {
+		return err
+	}
+	if err := setup(mgr, kit.NewOptions(mgr, f, mo, log)); err != nil {
+		return err
+	}
+	return errors.Wrap(mgr.Start(ctx), "cannot run the controllers")
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, steading.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			return nil, errors.Wrap(err, "cannot build the scheme")
+		}
+	}
+	return s, nil
+}
+
+// setup all controllers.
+func setup(mgr manager.Manager, o kit.Options) error {
+	err := kit.SetupProviderConfigs(mgr, o, kit.ProviderConfigs{
+		GroupVersion:  v1alpha1.GroupVersion,
+		Config:        &v1alpha1.ProviderConfig{},
+		ClusterConfig: &v1alpha1.ClusterProviderConfig{},
+		Usage:         &v1alpha1.ProviderConfigUsage{},
+	})
+	if err != nil {
+		return err
+	}
+	if err := home.Setup(mgr, o); err != nil {
+		return err
+	}
+	return placement.Setup(mgr, o, (&charts{reader: mgr.GetAPIReader()}).resolve)
+}

@@ -1,0 +1,145 @@
+package home
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+)
+
+// fieldOwner of what is applied.
+const fieldOwner = "provider-runtime"
+
+// connector makes an external client for each look at a Home.
+type connector struct {
+	client   client.Client
+	reader   client.Reader // uncached
+	claims   *kit.ClaimReporter
+	youngers kit.Youngers
+	backoff  kit.Backoff
+	clock    clock.PassiveClock
+}
+
+// Connect to the control plane's own cluster, which takes no credential of its own.
+func (c *connector) Connect(context.Context, *v1alpha1.Home) (managed.TypedExternalClient[*v1alpha1.Home], error) {
+	return &external{connector: c}, nil
+}
+
+// external is one look at a Home's namespace.
+type external struct {
+	*connector
+	ns    *corev1.Namespace // nil: there is none
+	stale []part            // missing or not as wanted
+}
+
+// Disconnect does nothing.
+func (e *external) Disconnect(context.Context) error { return nil }
+
+// Observe the namespace and all that belongs in it.
+func (e *external) Observe(ctx context.Context, h *v1alpha1.Home) (managed.ExternalObservation, error) {
+	if err := e.readNamespace(ctx, h.Spec.ForProvider.Namespace); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if meta.WasDeleted(h) {
+		return e.observeLeaving(ctx, h)
+	}
+	if e.ns == nil {
+		h.Status.AtProvider.Namespace = ""
+		return managed.ExternalObservation{}, nil
+	}
+	if err := e.claims.Ours(ctx, e.ns, h.Spec.ForProvider.Identity, kit.TenantClaim(h.Spec.ForProvider.Claim)); err != nil {
+		kit.MarkNotReady(h, steading.ReasonForeignNamespace, err.Error())
+		return managed.ExternalObservation{}, err
+	}
+	if e.ns.DeletionTimestamp != nil {
+		kit.MarkNotReady(h, steading.ReasonNamespaceBlocked, fmt.Sprintf("namespace %s is being deleted by someone else; it is made anew once it is gone", e.ns.Name))
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	}
+	return e.observeParts(ctx, h)
+}
+
+func (e *external) observeParts(ctx context.Context, h *v1alpha1.Home) (managed.ExternalObservation, error) {
+	var err error
+	if e.stale, err = e.staleOf(ctx, h, partsOf(h)); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	h.Status.AtProvider.Namespace = e.ns.Name
+	upToDate := len(e.stale) == 0 && stamped(e.ns, h)
+	if upToDate {
+		kit.MarkReady(h)
+	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate}, nil
+}
+
+func (e *external) readNamespace(ctx context.Context, name string) error {
+	ns := &corev1.Namespace{}
+	switch err := e.reader.Get(ctx, client.ObjectKey{Name: name}, ns); {
+	case kerrors.IsNotFound(err):
+		e.ns = nil
+	case err != nil:
+		return errors.Wrapf(err, "cannot get namespace %s", name)
+	default:
+		e.ns = ns
+	}
+	return nil
+}
+
+// staleOf are the parts that are missing or not as wanted.
+func (e *external) staleOf(ctx context.Context, h *v1alpha1.Home, parts []part) ([]part, error) {
+	var stale []part
+	for _, p := range parts {
+		err := e.reader.Get(ctx, client.ObjectKeyFromObject(p.want), p.live)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, errors.Wrapf(err, "cannot get %s %s", p.want.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(p.want))
+		}
+		if err != nil || !p.same() || !kit.Stamped(p.live, h.Spec.ForProvider.Identity) {
+			stale = append(stale, p)
+		}
+	}
+	return stale, nil
+}
+
+// Create the namespace and all that belongs in it. A namespace that somebody else made in the meantime is an error here
+// and looked at the next time.
+func (e *external) Create(ctx context.Context, h *v1alpha1.Home) (managed.ExternalCreation, error) {
+	ns := namespaceOf(h)
+	if err := e.client.Create(ctx, ns); err != nil {
+		return managed.ExternalCreation{}, errors.Wrapf(err, "cannot make namespace %s", ns.Name)
+	}
+	return managed.ExternalCreation{}, e.apply(ctx, partsOf(h))
+}
+
+// Update what is missing or not as wanted.
+func (e *external) Update(ctx context.Context, h *v1alpha1.Home) (managed.ExternalUpdate, error) {
+	if !stamped(e.ns, h) {
+		from := client.MergeFromWithOptions(e.ns.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		stampNamespace(e.ns, h)
+		if err := e.client.Patch(ctx, e.ns, from); err != nil {
+			return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot label namespace %s", e.ns.Name)
+		}
+	}
+	if err := e.apply(ctx, e.stale); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	kit.MarkReady(h)
+	return managed.ExternalUpdate{}, nil
+}
+
+func (e *external) apply(ctx context.Context, parts []part) error {
+	for _, p := range parts {
+		if err := kit.Apply(ctx, e.client, p.want, fieldOwner); err != nil {
+			return err
+		}
+	}
+	return nil
+}

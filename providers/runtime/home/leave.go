@@ -1,0 +1,231 @@
+package home
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+)
+
+// claimKinds that a tenant's owners write, and that are deleted with it when the deletion policy says so. Those of kinds
+// that are not served do not exist.
+var claimKinds = []string{steading.EnvironmentKind, steading.ContextKind, "RunnerPool"}
+
+// patience is how long a namespace's content may take to go before it is called a blocker.
+const patience = 30 * time.Second
+
+// observeLeaving reports whether there is anything left to wait for or to delete.
+func (e *external) observeLeaving(ctx context.Context, h *v1alpha1.Home) (managed.ExternalObservation, error) {
+	left, err := e.doomed(ctx, h)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if !left {
+		standing, err := e.standing(ctx, h)
+		if err != nil {
+			return managed.ExternalObservation{}, err
+		}
+		left = len(standing) > 0
+	}
+	if !left {
+		if left, err = e.systemPartsLeft(ctx, h); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+	}
+	return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, nil
+}
+
+// Delete goes one step further each time it is called: first everything of the tenant goes, then the owners' right to
+// read the Tenant, then, if the policy says so, the namespace. It is called again as soon as one of these is gone.
+func (e *external) Delete(ctx context.Context, h *v1alpha1.Home) (managed.ExternalDelete, error) {
+	kit.After(ctx, e.backoff.Next(h.DeletionTimestamp.Time, e.clock.Now()))
+	standing, err := e.standing(ctx, h)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	doomed, err := e.doomed(ctx, h)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	if doomed {
+		if err := e.deleteClaims(ctx); err != nil {
+			return managed.ExternalDelete{}, err
+		}
+	}
+	if len(standing) > 0 {
+		return managed.ExternalDelete{}, e.waitFor(ctx, h, standing)
+	}
+	if err := e.deleteSystemParts(ctx, h); err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	if !deletes(h) {
+		e.keep(ctx, h)
+		// Looked at once more at once: there is nothing left, so the Home goes.
+		kit.After(ctx, atOnce)
+		return managed.ExternalDelete{}, e.goesOn(ctx, h)
+	}
+	if !doomed {
+		return managed.ExternalDelete{}, e.goesOn(ctx, h)
+	}
+	return managed.ExternalDelete{}, e.deleteNamespace(ctx, h)
+}
+
+func deletes(h *v1alpha1.Home) bool {
+	return h.Spec.ForProvider.Settings.DeletionPolicy == steading.DeletionDelete
+}
+
+// doomed reports whether there is a namespace that is to be deleted with the Home: ours, where the policy says so.
+func (e *external) doomed(ctx context.Context, h *v1alpha1.Home) (bool, error) {
+	if e.ns == nil || !deletes(h) {
+		return false, nil
+	}
+	err := e.claims.Ours(ctx, e.ns, h.Spec.ForProvider.Identity, kit.TenantClaim(h.Spec.ForProvider.Claim))
+	if errors.As(err, new(*kit.NotOursError)) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// standing are the managed resources of the tenant that have to go first.
+func (e *external) standing(ctx context.Context, h *v1alpha1.Home) (kit.Standing, error) {
+	return e.youngers.Standing(ctx, names.LabelTenant, h.Spec.ForProvider.Identity.Tenant)
+}
+
+// deleteClaims of the tenant that are not being deleted yet. Their namespace stays until they are gone, so that their
+// events have a place.
+func (e *external) deleteClaims(ctx context.Context) error {
+	for _, kind := range claimKinds {
+		l := &metav1.PartialObjectMetadataList{}
+		l.SetGroupVersionKind(steading.GroupVersion.WithKind(kind + "List"))
+		err := e.reader.List(ctx, l, client.InNamespace(e.ns.Name))
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return errors.Wrapf(err, "cannot list the claims of kind %s in namespace %s", kind, e.ns.Name)
+		}
+		for i := range l.Items {
+			if l.Items[i].DeletionTimestamp != nil {
+				continue
+			}
+			if err := client.IgnoreNotFound(e.client.Delete(ctx, &l.Items[i])); err != nil {
+				return errors.Wrapf(err, "cannot delete %s %s/%s", kind, e.ns.Name, l.Items[i].Name)
+			}
+		}
+	}
+	return nil
+}
+
+// waitFor says what stands. Where the tenant is to be retained nobody deletes it but its owners, so that deletion is
+// blocked; else it goes on.
+func (e *external) waitFor(ctx context.Context, h *v1alpha1.Home, standing kit.Standing) error {
+	message := fmt.Sprintf("waiting until %s are gone", standing)
+	if deletes(h) {
+		mark(h, steading.ReasonWaitingForYoungers, message)
+		return e.claims.Deleting(ctx, kit.TenantClaim(h.Spec.ForProvider.Claim))
+	}
+	return e.blocked(ctx, h, steading.ReasonWaitingForYoungers, message+
+		fmt.Sprintf("; the deletion policy is Retain, so delete what the tenant has: kubectl delete environments,contexts --all -n %s", h.Spec.ForProvider.Namespace))
+}
+
+// deleteNamespace, and say what holds it up.
+func (e *external) deleteNamespace(ctx context.Context, h *v1alpha1.Home) error {
+	if e.ns.DeletionTimestamp == nil {
+		err := e.client.Delete(ctx, e.ns, client.Preconditions{UID: &e.ns.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return errors.Wrapf(err, "cannot delete namespace %s", e.ns.Name)
+		}
+		return e.goesOn(ctx, h)
+	}
+	blockers := blockersOf(e.ns)
+	if age := e.clock.Since(e.ns.DeletionTimestamp.Time); len(blockers) > 0 && age < patience {
+		kit.After(ctx, patience-age)
+	} else if len(blockers) > 0 {
+		return e.blocked(ctx, h, steading.ReasonNamespaceBlocked, fmt.Sprintf("namespace %s cannot go: %s", e.ns.Name, strings.Join(blockers, "; ")))
+	}
+	return e.goesOn(ctx, h)
+}
+
+// blockersOf a namespace that is being deleted are its own conditions, verbatim.
+func blockersOf(ns *corev1.Namespace) []string {
+	var blockers []string
+	for _, c := range ns.Status.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			blockers = append(blockers, c.Message)
+		}
+	}
+	return blockers
+}
+
+func (e *external) blocked(ctx context.Context, h *v1alpha1.Home, reason xpv2.ConditionReason, message string) error {
+	mark(h, reason, message)
+	return e.claims.Blocked(ctx, kit.TenantClaim(h.Spec.ForProvider.Claim), reason, message)
+}
+
+func (e *external) goesOn(ctx context.Context, h *v1alpha1.Home) error {
+	h.SetConditions(xpv2.Condition{
+		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionFalse, Reason: xpv2.ReasonDeleting,
+		LastTransitionTime: metav1.Now(), ObservedGeneration: h.Generation,
+	})
+	return e.claims.Deleting(ctx, kit.TenantClaim(h.Spec.ForProvider.Claim))
+}
+
+func mark(h *v1alpha1.Home, reason xpv2.ConditionReason, message string) {
+	h.SetConditions(xpv2.Condition{
+		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionTrue, Reason: reason, Message: kit.CleanMessage(message),
+		LastTransitionTime: metav1.Now(), ObservedGeneration: h.Generation,
+	})
+}
+
+// keep says that the namespace stays.
+func (e *external) keep(ctx context.Context, h *v1alpha1.Home) {
+	if e.ns == nil {
+		return
+	}
+	e.claims.Event(ctx, kit.TenantClaim(h.Spec.ForProvider.Claim), event.Normal("NamespaceRetained",
+		fmt.Sprintf("namespace %s and what is in it stay, as the deletion policy Retain says", e.ns.Name)))
+}
+
+// systemPartsLeft reports whether what the Home made in steading-system is there still.
+func (e *external) systemPartsLeft(ctx context.Context, h *v1alpha1.Home) (bool, error) {
+	for _, p := range systemPartsOf(h) {
+		err := e.reader.Get(ctx, client.ObjectKeyFromObject(p.want), p.live)
+		if client.IgnoreNotFound(err) != nil {
+			return false, errors.Wrapf(err, "cannot get %s", client.ObjectKeyFromObject(p.want))
+		}
+		if err == nil && kit.Ours(p.live, h.Spec.ForProvider.Identity, "") == nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (e *external) deleteSystemParts(ctx context.Context, h *v1alpha1.Home) error {
+	for _, p := range systemPartsOf(h) {
+		err := e.reader.Get(ctx, client.ObjectKeyFromObject(p.want), p.live)
+		if err != nil || kit.Ours(p.live, h.Spec.ForProvider.Identity, "") != nil {
+			if client.IgnoreNotFound(err) != nil {
+				return errors.Wrapf(err, "cannot get %s", client.ObjectKeyFromObject(p.want))
+			}
+			continue
+		}
+		if err := client.IgnoreNotFound(e.client.Delete(ctx, p.live)); err != nil {
+			return errors.Wrapf(err, "cannot delete %s", client.ObjectKeyFromObject(p.want))
+		}
+	}
+	return nil
+}

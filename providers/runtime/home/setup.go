@@ -1,0 +1,67 @@
+package home
+
+import (
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+)
+
+// atOnce is the shortest time after which a Home is looked at again.
+const atOnce = time.Millisecond
+
+// Outside are the kinds that a Home makes, for the manager's cache.
+func Outside() []client.Object {
+	return []client.Object{&corev1.Namespace{}, &corev1.ResourceQuota{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.NetworkPolicy{}}
+}
+
+// youngers of a Home are all managed resources of its tenant.
+func youngers() []client.Object {
+	return []client.Object{&v1alpha1.Placement{}, &v1alpha1.Boundary{}, &v1alpha1.Release{}}
+}
+
+var youngerKinds = []schema.GroupVersionKind{
+	v1alpha1.GroupVersion.WithKind(v1alpha1.PlacementKind),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.BoundaryKind),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseKind),
+}
+
+// Setup adds the controller of Homes to the manager.
+func Setup(mgr manager.Manager, o kit.Options) error {
+	c := &connector{
+		client:   mgr.GetClient(),
+		reader:   mgr.GetAPIReader(),
+		claims:   o.Claims,
+		youngers: kit.Youngers{Reader: mgr.GetAPIReader(), Kinds: youngerKinds},
+		backoff:  o.Deletion,
+		clock:    o.Clock,
+	}
+	b := kit.WatchTenantClaims(kit.Watch(mgr, &v1alpha1.Home{}, v1alpha1.HomeKind, o))
+	for _, obj := range Outside() {
+		b = b.Watches(obj, kit.EnqueueTenant(), builder.WithPredicates(ofTenant(), kit.Drifted()))
+	}
+	for _, obj := range youngers() {
+		b = b.Watches(obj, kit.EnqueueTenant(), builder.WithPredicates(kit.Gone()))
+	}
+	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.HomeKind), o, c)
+	return errors.Wrap(b.Complete(r), "cannot set up the controller of homes")
+}
+
+// ofTenant passes what belongs to a tenant as a whole, not to one of its environments.
+func ofTenant() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		_, environment := o.GetLabels()[names.LabelEnvironment]
+		return !environment
+	})
+}
