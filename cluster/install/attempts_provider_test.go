@@ -1,0 +1,48 @@
+package install
+
+func secret(name, namespace, kind string) string {
+	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + "}\ntype: " + kind + "\nstringData: {.dockerconfigjson: '{\"auths\":{}}'}"
+}
+
+func binding(namespace, role string) string {
+	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: steading-test, namespace: " + namespace + "}\n" +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: '" + role + "'}\n" +
+		"subjects: [{kind: ServiceAccount, namespace: steading-system, name: provider-runtime}]"
+}
+
+func attemptsByProvider() map[string]map[string]attempt {
+	const (
+		dev    = "{app.kubernetes.io/managed-by: steading, steading.dev/tenant: acme, steading.dev/environment: test}"
+		docker = "kubernetes.io/dockerconfigjson"
+	)
+	return map[string]map[string]attempt{
+		"refuse-provider-foreign-namespaces": {
+			"an environment's namespace":     {reason: "It makes them.", as: provider, do: create(namespace("acme-test", dev))},
+			"a tenant's namespace":           {reason: "It makes them.", as: provider, do: create(namespace("tenant-globex", "{app.kubernetes.io/managed-by: steading, steading.dev/tenant: globex}"))},
+			"deleting an environment's":      {reason: "It deletes them.", as: provider, do: remove("Namespace.v1 acme-dev")},
+			"annotating an environment's":    {reason: "It keeps them.", as: provider, do: change("Namespace.v1 acme-dev", "metadata: {annotations: {steading.dev/host-suffix: .acme-dev.example.org}}")},
+			"a composite made anew":          {reason: "Its UID changes when an operator lets it adopt.", as: provider, do: change("Namespace.v1 acme-dev", "metadata: {labels: {steading.dev/composite-uid: x}}")},
+			"somebody else's own namespace":  {reason: "The policy is the provider's only.", as: argocd, do: create(namespace("whatever", "{}"))},
+			"a namespace without identity":   {reason: "It could not be told whose it is.", as: provider, do: create(namespace("acme-test", "{}")), want: "namespace acme-test does not carry Steading's identity"},
+			"a name that does not follow":    {reason: "Identity and name are one.", as: provider, do: create(namespace("kube-test", dev)), want: "namespace kube-test does not carry Steading's identity"},
+			"deleting somebody's namespace":  {reason: "It is not ours.", as: provider, do: remove("Namespace.v1 foreign"), want: "namespace foreign does not carry Steading's identity"},
+			"labelling somebody's namespace": {reason: "That does not make it ours.", as: provider, do: change("Namespace.v1 tenant-squatter", "metadata: {labels: {app.kubernetes.io/managed-by: steading, steading.dev/tenant: squatter}}"), want: "the provider may not touch it"},
+			"giving one to another tenant":   {reason: "Whose it is does not change.", as: provider, do: change("Namespace.v1 acme-dev", "metadata: {labels: {steading.dev/tenant: globex}}"), want: "the provider may not change whose it is"},
+		},
+		"refuse-provider-elsewhere": {
+			"a quota in an environment":         {reason: "It makes them.", as: provider, do: create("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: steading-quota, namespace: acme-dev}")},
+			"a binding in an environment":       {reason: "It makes them.", as: provider, do: create(binding("acme-dev", "steading:environment-deployer"))},
+			"a binding in a tenant's namespace": {reason: "It makes them.", as: provider, do: create(binding("tenant-acme", "steading:tenant-owner"))},
+			"a pull secret in an environment":   {reason: "It copies them.", as: provider, do: create(secret("steading-pull", "acme-night", docker))},
+			"a token of an environment":         {reason: "It deploys with them.", as: provider, do: token("acme-dev/steading-deployer")},
+			"somebody else elsewhere":           {reason: "The policy is the provider's only.", as: argocd, do: create(binding("foreign", "view"))},
+			"a binding in kube-system":          {reason: "The deployer's role there is power over the cluster.", as: provider, do: create(binding("kube-system", "steading:environment-deployer")), want: "namespace kube-system does not carry Steading's identity: the provider may not write rolebindings in it"},
+			"a binding in steading-system":      {reason: "It would read what it may only get.", as: provider, do: create(binding("steading-system", "steading:environment-deployer")), want: "namespace steading-system does not carry Steading's identity"},
+			"a token elsewhere":                 {reason: "A name is not an identity.", as: provider, do: token("foreign/steading-deployer"), want: "may not write serviceaccounts in it"},
+			"deleting a quota elsewhere":        {reason: "It is not ours.", as: provider, do: remove("ResourceQuota.v1 foreign/theirs"), want: "may not write resourcequotas in it"},
+			"a pull secret elsewhere":           {reason: "It is copied into environments.", as: provider, do: create(secret("steading-pull", "foreign", docker)), want: "may not write secrets in it"},
+			"another secret":                    {reason: "It makes none.", as: provider, do: create(secret("another-one", "acme-dev", docker)), want: "the provider may write Secrets called steading-pull of type kubernetes.io/dockerconfigjson only"},
+			"a token by way of a secret":        {reason: "Kubernetes fills Secrets of that type with tokens.", as: provider, do: create("apiVersion: v1\nkind: Secret\nmetadata: {name: steading-pull, namespace: acme-night, annotations: {kubernetes.io/service-account.name: default}}\ntype: kubernetes.io/service-account-token"), want: "of type kubernetes.io/dockerconfigjson only"},
+		},
+	}
+}

@@ -1,0 +1,11 @@
+// Package install holds what Steading needs on a control plane besides its
+// packages: accounts, their power, and the admission policies that say what RBAC
+// cannot. It is plain YAML below base, applied in the order of the files' names;
+// the code here only tests it.
+//
+// A policy is a file, 50-refuse-<what>.yaml, of a ValidatingAdmissionPolicy and
+// its binding. Who asks is told by name, in variables that are the same in every
+// policy: the operators (a group), Crossplane, the provider, and Kubernetes' own
+// controllers. No policy asks RBAC: Argo CD may do everything there, and applies
+// what tenants write.
+package install

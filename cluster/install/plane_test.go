@@ -1,0 +1,177 @@
+package install
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	xpextensionsv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
+
+	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/cluster/local"
+)
+
+// A user of the cluster, as authentication would find him.
+type user struct {
+	name   string
+	groups []string
+}
+
+var (
+	admin    = user{name: "admin", groups: []string{"system:masters"}}
+	operator = user{name: "opal", groups: []string{"steading:operators"}}
+	owner    = user{name: "olga", groups: []string{"acme-admins"}}
+	// argocd may do everything, as far as RBAC goes.
+	argocd              = user{name: "argocd"}
+	crossplane          = account(local.CrossplaneNamespace, "crossplane")
+	provider            = account("steading-system", "provider-runtime")
+	function            = account("steading-system", "function-steading")
+	deployer            = account("acme-dev", "steading-deployer")
+	garbageCollector    = account("kube-system", "generic-garbage-collector")
+	namespaceController = account("kube-system", "namespace-controller")
+)
+
+func account(namespace, name string) user {
+	return user{
+		name:   "system:serviceaccount:" + namespace + ":" + name,
+		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
+	}
+}
+
+// A cluster has what base installs, and the fixtures.
+type cluster struct {
+	plane *local.Plane
+}
+
+// as is a client of somebody, by impersonation.
+func (c *cluster) as(t *testing.T, u user) client.Client {
+	t.Helper()
+	config := c.plane.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: u.name, Groups: append([]string{"system:authenticated"}, u.groups...)}
+	cl, err := client.New(config, client.Options{Scheme: testScheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cl
+}
+
+var testScheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, runtimev1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // Two kinds of one name: a mistake of ours.
+		}
+	}
+	return s
+}()
+
+// startCluster starts a plane as an operator would set it up, but for Crossplane, which the tests play.
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a control plane; not under -short")
+	}
+	p, err := local.Start(t.Context(), local.Options{Name: "install", Progress: func(line string) { t.Log(line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &cluster{plane: p}
+	if err := p.Apply(t.Context(), claimCRDs(t)...); err != nil {
+		t.Fatal(err)
+	}
+	all := files(t)
+	for _, paths := range [][]string{{"../../package/provider-runtime/crds", "testdata/httproutes.yaml"}, all[:1], {"testdata/fixtures.yaml"}} {
+		if err := p.ApplyFiles(t.Context(), paths...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.writeStatus(t)
+	if err := p.ApplyFiles(t.Context(), all[1:]...); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// writeStatus of the fixtures that have one: it is a subresource.
+func (c *cluster) writeStatus(t *testing.T) {
+	t.Helper()
+	for _, o := range read(t, "testdata/fixtures.yaml") {
+		status, ok := o.Object["status"]
+		if !ok {
+			continue
+		}
+		got := o.DeepCopy()
+		if err := c.plane.Client().Get(t.Context(), client.ObjectKeyFromObject(o), got); err != nil {
+			t.Fatal(err)
+		}
+		got.Object["status"] = status
+		if err := c.plane.Client().Status().Update(t.Context(), got); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// claimCRDs are what Crossplane makes of the XRDs.
+func claimCRDs(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	xrds, err := filepath.Glob("../../xrds/*.yaml")
+	if err != nil || len(xrds) == 0 {
+		t.Fatalf("cannot find XRDs: %v", err)
+	}
+	var crds []*unstructured.Unstructured
+	for _, f := range xrds {
+		for _, xrd := range objectsOf[xpextensionsv1.CompositeResourceDefinition](t, f, "CompositeResourceDefinition") {
+			for _, derive := range []func(*xpextensionsv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error){
+				xcrd.ForCompositeResource, xcrd.ForCompositeResourceClaim,
+			} {
+				crd, err := derive(&xrd)
+				if err != nil {
+					t.Fatalf("%s: %v", f, err)
+				}
+				crd.SetOwnerReferences(nil)
+				o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+				if err != nil {
+					t.Fatalf("%s: %v", f, err)
+				}
+				u := &unstructured.Unstructured{Object: o}
+				u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+				unstructured.RemoveNestedField(u.Object, "status")
+				unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+				crds = append(crds, u)
+			}
+		}
+	}
+	return crds
+}
+
+// eventually waits until what the API server does with policies and bindings is what is stored.
+func eventually(t *testing.T, what string, done func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		err := done()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: still not: %v", what, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// An attempt to do something, without doing it: admission is asked all the same.
+type attempt struct {
+	reason string
+	as     user
+	do     func(context.Context, client.Client) error
+	// want is what the refusal says. Empty: the attempt is accepted.
+	want string
+}
+
+// create an object from YAML.
+func create(manifest string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		o, err := parse(manifest)
+		if err != nil {
+			return err
+		}
+		return c.Create(ctx, o, client.DryRunAll)
+	}
+}
+
+// change an object, "Kind.group/version namespace/name", by a merge patch in YAML.
+func change(id, patch string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		b, err := yaml.YAMLToJSON([]byte(patch))
+		if err != nil {
+			return err
+		}
+		return c.Patch(ctx, object(id), client.RawPatch(types.MergePatchType, b), client.DryRunAll)
+	}
+}
+
+// changeStatus is change of the subresource.
+func changeStatus(id, patch string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		b, err := yaml.YAMLToJSON([]byte(patch))
+		if err != nil {
+			return err
+		}
+		return c.Status().Patch(ctx, object(id), client.RawPatch(types.MergePatchType, b), client.DryRunAll)
+	}
+}
+
+// replace an object by what edit makes of it, as `kubectl replace` and typed clients do.
+func replace(id string, edit func(*unstructured.Unstructured)) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		o := object(id)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		edit(o)
+		return c.Update(ctx, o, client.DryRunAll)
+	}
+}
+
+func remove(id string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error { return c.Delete(ctx, object(id), client.DryRunAll) }
+}
+
+// token of a ServiceAccount, "namespace/name".
+func token(id string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		namespace, name, _ := strings.Cut(id, "/")
+		sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		return c.SubResource("token").Create(ctx, sa, &authenticationv1.TokenRequest{})
+	}
+}
+
+func object(id string) *unstructured.Unstructured {
+	kind, key, _ := strings.Cut(id, " ")
+	namespace, name, namespaced := strings.Cut(key, "/")
+	if !namespaced {
+		namespace, name = "", namespace
+	}
+	o := &unstructured.Unstructured{}
+	kind, apiVersion, _ := strings.Cut(kind, ".")
+	o.SetKind(kind)
+	o.SetAPIVersion(apiVersion)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+func parse(manifest string) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	return o, yaml.Unmarshal([]byte(manifest), &o.Object)
+}
+
+// TestPolicies: each policy refuses what it is for and says why, accepts what is like it and right, and is the only one
+// that refuses: without its binding all of that is accepted.
+func TestPolicies(t *testing.T) {
+	c := startCluster(t)
+	cases := allAttempts()
+	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(policies(t))), func(p string) bool { return len(cases[p]) > 0 }); len(missing) > 0 {
+		t.Errorf("policies without a test: %v", missing)
+	}
+	c.waitEnforced(t, cases)
+	for _, policy := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(policy, func(t *testing.T) {
+			for name, a := range cases[policy] {
+				t.Run(name, func(t *testing.T) { c.try(t, policy, a) })
+			}
+			c.withoutBinding(t, policy, func() {
+				for name, a := range cases[policy] {
+					if a.want == "" {
+						continue
+					}
+					eventually(t, name+" without "+policy+" ("+a.reason+")", func() error { return a.do(t.Context(), c.as(t, a.as)) })
+				}
+			})
+		})
+	}
+	t.Run("no expression is ill-typed", c.checkTypes)
+}
+
+// try an attempt and judge the answer.
+func (c *cluster) try(t *testing.T, policy string, a attempt) {
+	t.Helper()
+	err := a.do(t.Context(), c.as(t, a.as))
+	if a.want == "" {
+		if err != nil {
+			t.Errorf("%s\n%s: got refused: %v", a.reason, a.as.name, err)
+		}
+		return
+	}
+	switch {
+	case err == nil:
+		t.Errorf("%s\n%s: got accepted, want refused: %s", a.reason, a.as.name, a.want)
+	case !strings.Contains(err.Error(), "'"+policy+".steading.dev'"):
+		t.Errorf("%s\n%s: got refused by another: %v", a.reason, a.as.name, err)
+	case !strings.Contains(err.Error(), a.want):
+		t.Errorf("%s\n%s: got refused with %v, want %q", a.reason, a.as.name, err, a.want)
+	}
+}
+
+// waitEnforced waits until each policy refuses something: they reach the API server a moment after they are stored.
+func (c *cluster) waitEnforced(t *testing.T, cases map[string]map[string]attempt) {
+	t.Helper()
+	for policy, attempts := range cases {
+		for _, a := range attempts {
+			if a.want == "" {
+				continue
+			}
+			eventually(t, policy+" is enforced", func() error {
+				if err := a.do(t.Context(), c.as(t, a.as)); err == nil || !strings.Contains(err.Error(), policy) {
+					return errors.Join(fmt.Errorf("%s by %s was not refused by it", a.reason, a.as.name), err)
+				}
+				return nil
+			})
+			break
+		}
+	}
+}
+
+// withoutBinding does something while the policy is not bound.
+func (c *cluster) withoutBinding(t *testing.T, policy string, do func()) {
+	t.Helper()
+	b := &admissionv1.ValidatingAdmissionPolicyBinding{}
+	key := client.ObjectKey{Name: policy + ".steading.dev"}
+	if err := c.plane.Client().Get(t.Context(), key, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.plane.Client().Delete(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	b.ResourceVersion, b.UID = "", ""
+	if err := c.plane.Client().Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	c.waitEnforced(t, map[string]map[string]attempt{policy: allAttempts()[policy]})
+}
+
+// checkTypes asks what the API server's type checker found.
+func (c *cluster) checkTypes(t *testing.T) {
+	for name := range policies(t) {
+		p := &admissionv1.ValidatingAdmissionPolicy{}
+		eventually(t, name+" is checked", func() error {
+			if err := c.plane.Client().Get(t.Context(), client.ObjectKey{Name: name + ".steading.dev"}, p); err != nil {
+				return err
+			}
+			if p.Status.ObservedGeneration != p.Generation {
+				return fmt.Errorf("observed generation is %d, generation %d", p.Status.ObservedGeneration, p.Generation)
+			}
+			return nil
+		})
+		if p.Status.TypeChecking == nil {
+			continue
+		}
+		for _, w := range p.Status.TypeChecking.ExpressionWarnings {
+			t.Errorf("%s: %s: %s", name, w.FieldRef, w.Warning)
+		}
+	}
+}
