@@ -1,6 +1,7 @@
 package build
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,7 +53,7 @@ func (a Artifact) images() ([]v1.Image, error) {
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("it is neither an image nor an index")
+	return nil, errors.New("it is neither an image nor an index")
 }
 
 func (a Artifact) save(img v1.Image, dir string) error {

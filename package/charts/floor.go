@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,7 +62,7 @@ func needs(o *unstructured.Unstructured) (steading.Resources, error) {
 		}
 		return deploymentNeeds(d)
 	case "Pod", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob":
-		return steading.Resources{}, fmt.Errorf("only Deployments and PersistentVolumeClaims are counted")
+		return steading.Resources{}, errors.New("only Deployments and PersistentVolumeClaims are counted")
 	}
 	return steading.Resources{}, nil
 }

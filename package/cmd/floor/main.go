@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"bytes"
 	"flag"
 	"fmt"
@@ -52,7 +53,7 @@ func main() {
 
 func run(out string) error {
 	if out == "" {
-		return fmt.Errorf("cannot write the floor: say where to with -out")
+		return errors.New("cannot write the floor: say where to with -out")
 	}
 	src, err := generate()
 	if err != nil {
@@ -63,7 +64,7 @@ func run(out string) error {
 		return err
 	}
 	if err := os.WriteFile(out, src, 0o644); err != nil { //nolint:gosec // G306: source is for everybody to read.
-		return fmt.Errorf("cannot write the floor: %w", err)
+		return errors.New("cannot write the floor: %w", err)
 	}
 	return nil
 }
@@ -79,7 +80,7 @@ func generate() ([]byte, error) {
 	}
 	b := &bytes.Buffer{}
 	if err := source.Execute(b, floors); err != nil {
-		return nil, fmt.Errorf("cannot write the floor: %w", err)
+		return nil, errors.New("cannot write the floor: %w", err)
 	}
 	return format.Source(b.Bytes())
 }

@@ -101,7 +101,7 @@ func (s *server) serve(ctx context.Context) error {
 		failed = fmt.Errorf("cannot go on serving: %w", failed)
 	}
 	s.ready.Store(false)
-	return errors.Join(failed, s.shutdown())
+	return errors.Join(failed, s.shutdown()) //nolint:contextcheck // The caller's context is over; what is in flight gets one of its own.
 }
 
 // shutdown the metrics last, so that readiness is answered until the end.
