@@ -2,8 +2,8 @@
 package main
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"go/format"
@@ -64,7 +64,7 @@ func run(out string) error {
 		return err
 	}
 	if err := os.WriteFile(out, src, 0o644); err != nil { //nolint:gosec // G306: source is for everybody to read.
-		return errors.New("cannot write the floor: %w", err)
+		return fmt.Errorf("cannot write the floor: %w", err)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func generate() ([]byte, error) {
 	}
 	b := &bytes.Buffer{}
 	if err := source.Execute(b, floors); err != nil {
-		return nil, errors.New("cannot write the floor: %w", err)
+		return nil, fmt.Errorf("cannot write the floor: %w", err)
 	}
 	return format.Source(b.Bytes())
 }
