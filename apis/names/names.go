@@ -98,3 +98,19 @@ func TLSSecret(tenant, environment string) string {
 
 // TenantReader is the Role and RoleBinding in steading-system with which a tenant's owners read their Tenant.
 func TenantReader(tenant string) string { return Owners + "-" + tenant }
+
+// Route is the Ingress of an environment's exposed services.
+func Route(tenant string) string { return tenant + "-edge" }
+
+// RouteOf is the HTTPRoute of one exposed service, where there is a Gateway instead of an ingress class.
+func RouteOf(tenant, service string) string { return Route(tenant) + "-" + service }
+
+// Domain is what an environment's certificate is for, by an asterisk in front of it.
+func Domain(tenant, environment, zone string) string {
+	return EnvironmentNamespace(tenant, environment) + "." + zone
+}
+
+// EdgeRemainder is what is left of the Edge of the composite with this UID.
+func EdgeRemainder(tenant, environment, uid string) string {
+	return Environment(tenant, environment) + "-" + uid
+}

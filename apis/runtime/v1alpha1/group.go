@@ -27,6 +27,7 @@ const (
 	ReleaseKind               = "Release"
 	ClusterKind               = "Cluster"
 	EdgeKind                  = "Edge"
+	EdgeRemainderKind         = "EdgeRemainder"
 	LedgerKind                = "Ledger"
 	UsageEventKind            = "UsageEvent"
 	ProviderConfigKind        = "ProviderConfig"
