@@ -1,0 +1,129 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+)
+
+// uninstallAttempts are made before a release is left to the deletion of its namespace, if that is due anyway.
+const uninstallAttempts = 3
+
+// observeDeletion finds out how far the deletion has come. The Release goes when Helm keeps no record of it any more, or its
+// namespace is gone or going, with all in it.
+func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Release, ns *corev1.Namespace, err error) (managed.ExternalObservation, error) {
+	gone, there := managed.ExternalObservation{}, managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
+	if err != nil {
+		return e.unreachable(ctx, mg, err)
+	}
+	op := e.operations.of(keyOf(mg))
+	if op != nil && op.running {
+		e.deleting(mg, "")
+		return there, nil
+	}
+	p := mg.Spec.ForProvider
+	if ns == nil || ns.DeletionTimestamp != nil || !kit.Stamped(ns, p.Identity) {
+		return gone, e.forget(ctx, mg)
+	}
+	h, err := e.helm.history(ctx, p)
+	if err != nil {
+		return there, err
+	}
+	last := h.last()
+	if last == nil {
+		return gone, e.forget(ctx, mg)
+	}
+	if err := e.ours(ctx, p, *last); err != nil {
+		if errors.As(err, new(*kit.NotOursError)) {
+			return gone, e.forget(ctx, mg)
+		}
+		return there, err
+	}
+	if !op.failed(uninstalling, "") {
+		e.verdict.uninstall = true
+		e.deleting(mg, "")
+		return there, nil
+	}
+	return e.uninstallAgain(ctx, mg, op)
+}
+
+// uninstallAgain after it failed, but not at once and not for ever.
+func (e *external) uninstallAgain(ctx context.Context, mg *v1alpha1.Release, op *operation) (managed.ExternalObservation, error) {
+	there := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
+	claim := kit.EnvironmentClaim(mg.Spec.ForProvider.Claim)
+	why := kit.CleanMessage(op.err.Error())
+	if op.attempts >= uninstallAttempts {
+		due, err := e.namespaceIsDue(ctx, mg)
+		if err != nil {
+			return there, err
+		}
+		if due {
+			e.o.Claims.Event(ctx, claim, event.Warning("UninstallFailed", errors.Errorf("%s; what is left goes with the namespace", why)))
+			return managed.ExternalObservation{}, e.forget(ctx, mg)
+		}
+	}
+	e.deleting(mg, why)
+	if wait := op.retry(e.o.Clock.Now()); wait > 0 {
+		kit.After(ctx, wait)
+	} else {
+		e.verdict.uninstall = true
+	}
+	if op.attempts < uninstallAttempts {
+		return there, nil
+	}
+	mg.SetConditions(blocked(mg, steading.ReasonDeployFailed, why))
+	return there, e.o.Claims.Blocked(ctx, claim, steading.ReasonDeployFailed, why)
+}
+
+// namespaceIsDue reports whether the namespace is going to be deleted next, which takes all of the release with it.
+func (e *external) namespaceIsDue(ctx context.Context, mg *v1alpha1.Release) (bool, error) {
+	b := &v1alpha1.Boundary{}
+	err := e.system.Get(ctx, client.ObjectKey{Namespace: mg.Namespace, Name: mg.Name}, b)
+	if kerrors.IsNotFound(err) {
+		return true, nil
+	}
+	return b.DeletionTimestamp != nil, errors.Wrap(err, "cannot read the environment's Boundary")
+}
+
+func (e *external) deleting(mg *v1alpha1.Release, why string) {
+	st := &mg.Status.AtProvider
+	st.State, st.Reason, st.Message = v1alpha1.ReleaseDeleting, "", why
+}
+
+// forget what this process knew of a release that is gone.
+func (e *external) forget(ctx context.Context, mg *v1alpha1.Release) error {
+	e.operations.forget(keyOf(mg))
+	if mg.GetCondition(steading.ConditionDeletionBlocked).Status != corev1.ConditionTrue {
+		return nil
+	}
+	return e.o.Claims.Deleting(ctx, kit.EnvironmentClaim(mg.Spec.ForProvider.Claim))
+}
+
+// unreachable holds up the deletion until the cluster answers, or an operator gives it up.
+func (e *external) unreachable(ctx context.Context, mg *v1alpha1.Release, err error) (managed.ExternalObservation, error) {
+	p := mg.Spec.ForProvider
+	claim := kit.EnvironmentClaim(p.Claim)
+	abandoned, aerr := e.o.Claims.Abandoned(ctx, claim, p.Identity.UID)
+	if aerr != nil {
+		return managed.ExternalObservation{}, aerr
+	}
+	if abandoned {
+		return managed.ExternalObservation{}, e.forget(ctx, mg)
+	}
+	msg := fmt.Sprintf("release %s in namespace %s cannot be uninstalled yet: %s", p.ReleaseName, p.Namespace, kit.Clean(err))
+	mg.SetConditions(blocked(mg, steading.ReasonTargetUnreachable, msg))
+	if berr := e.o.Claims.Blocked(ctx, claim, steading.ReasonTargetUnreachable, msg); berr != nil {
+		return managed.ExternalObservation{}, berr
+	}
+	return managed.ExternalObservation{}, err
+}

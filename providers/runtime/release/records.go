@@ -1,0 +1,123 @@
+package release
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	helm "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+)
+
+// Labels of Helm's records, beside Helm's own and the identity.
+const (
+	// labelRequest is the digest of the request that the revision was made for.
+	labelRequest = "release.steading.dev/request"
+	// labelFailed is the digest of the request that failed, on the revision that rolled it back.
+	labelFailed = "release.steading.dev/failed-request"
+	// labelChoice and labelReason say whose image runs, and why.
+	labelChoice = "release.steading.dev/image-choice"
+	labelReason = "release.steading.dev/image-reason"
+
+	// unset is how Helm is told to drop a label that the revision before had.
+	unset = "null"
+)
+
+// historyMax revisions are kept.
+const historyMax = 3
+
+// A record is what a revision's labels tell of it.
+type record struct {
+	revision int64
+	status   helm.Status
+	request  string
+	failed   string
+	choice   steading.ImageChoice
+	reason   string
+	identity v1alpha1.Identity
+	created  time.Time
+}
+
+func (r record) pending() bool { return r.status.IsPending() }
+
+// A history is a release's records, oldest first.
+type history []record
+
+func (h history) last() *record {
+	if len(h) == 0 {
+		return nil
+	}
+	return &h[len(h)-1]
+}
+
+func (h history) get(revision int64) *record {
+	i := slices.IndexFunc(h, func(r record) bool { return r.revision == revision })
+	if i < 0 {
+		return nil
+	}
+	return &h[i]
+}
+
+// good is the revision to roll back to from the last one: that which last served. Nil if it is not there any more.
+func (h history) good(deployed *v1alpha1.Deployed) *record {
+	last := h.last()
+	if last == nil {
+		return nil
+	}
+	if deployed != nil {
+		if r := h.get(deployed.Revision); r != nil && r.revision != last.revision {
+			return r
+		}
+		return nil
+	}
+	for i := len(h) - 2; i >= 0; i-- {
+		if h[i].status == helm.StatusDeployed {
+			return &h[i]
+		}
+	}
+	return nil
+}
+
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// readHistory lists the records of a release. They are Secrets, of which only the metadata is read.
+func readHistory(ctx context.Context, m metadata.Interface, namespace, release string) (history, error) {
+	list, err := m.Resource(secrets).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{
+		MatchLabels: map[string]string{"owner": "helm", "name": release},
+	})})
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot list the records of Helm release %s/%s", namespace, release)
+	}
+	var h history
+	for i := range list.Items {
+		h = append(h, recordOf(list.Items[i].GetLabels(), list.Items[i].GetCreationTimestamp().Time))
+	}
+	slices.SortFunc(h, func(a, b record) int { return int(a.revision - b.revision) })
+	return h, nil
+}
+
+func recordOf(l map[string]string, created time.Time) record {
+	revision, err := strconv.ParseInt(l["version"], 10, 64)
+	if err != nil {
+		revision = 0
+	}
+	return record{
+		revision: revision,
+		status:   helm.Status(l["status"]),
+		request:  l[labelRequest],
+		failed:   l[labelFailed],
+		choice:   steading.ImageChoice(l[labelChoice]),
+		reason:   l[labelReason],
+		identity: v1alpha1.Identity{Tenant: l[names.LabelTenant], Environment: l[names.LabelEnvironment], UID: types.UID(l[names.LabelComposite])},
+		created:  created,
+	}
+}

@@ -1,0 +1,160 @@
+package release
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	crossplane "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	runtimesource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/oci"
+	"github.com/steading-dev/steading/providers/runtime/target"
+	"github.com/steading-dev/steading/providers/runtime/usage"
+)
+
+// RollbackAfter is how long the rollout of an upgrade may fail before it is rolled back, unless Options say otherwise. A
+// registry that hiccups, or a crash while a neighbour starts, is over by then.
+const RollbackAfter = time.Minute
+
+// Options of the controller of Releases.
+type Options struct {
+	kit.Options
+	// Targets to deploy to. They are added to the manager by the caller.
+	Targets *target.Targets
+	// Charts that were pulled. May be shared with who resolves them.
+	Charts *oci.ChartCache
+	// RollbackAfter is how long the rollout of an upgrade may fail before it is rolled back. 0: [RollbackAfter].
+	RollbackAfter time.Duration
+}
+
+// Setup adds the controller of Releases.
+func Setup(mgr ctrl.Manager, o Options) error {
+	if o.RollbackAfter == 0 {
+		o.RollbackAfter = RollbackAfter
+	}
+	if o.Charts == nil {
+		o.Charts = &oci.ChartCache{}
+	}
+	done := make(chan event.GenericEvent, 256)
+	ops := newOperations(o.Clock, func(release types.NamespacedName) {
+		done <- event.GenericEvent{Object: &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: release.Namespace, Name: release.Name}}}
+	})
+	if err := mgr.Add(ops); err != nil {
+		return errors.Wrap(err, "cannot add Helm's operations to the manager")
+	}
+	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseKind)
+	c := &connector{
+		o: o, operations: ops, client: mgr.GetClient(), system: mgr.GetAPIReader(),
+		tracker: kit.NewTracker(mgr.GetClient(), &v1alpha1.ProviderConfigUsage{}),
+	}
+	b := kit.WatchEnvironmentClaims(kit.Watch(mgr, &v1alpha1.Release{}, v1alpha1.ReleaseKind, o.Options)).
+		WatchesRawSource(runtimesource.Channel(done, &handler.EnqueueRequestForObject{}))
+	for _, seen := range []client.Object{
+		&corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{},
+		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{},
+	} {
+		b = b.WatchesRawSource(o.Targets.Subscribe(seen, releaseOf))
+	}
+	return errors.Wrap(b.Complete(kit.Reconciler(mgr, kind, o.Options, c)), "cannot set up the controller of releases")
+}
+
+// releaseOf is the Release whose namespace an object is, or is in: they have the same name.
+func releaseOf(_ string, obj client.Object) []reconcile.Request {
+	name := obj.GetNamespace()
+	if name == "" {
+		name = obj.GetName()
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: name}}}
+}
+
+type connector struct {
+	o          Options
+	operations *operations
+	client     client.Client
+	system     client.Reader
+	tracker    resource.ModernTracker
+}
+
+// Connect reaches the cluster of the Release's context. While it is being deleted, not reaching it is the external
+// client's to tell.
+func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Release) (managed.TypedExternalClient[*v1alpha1.Release], error) {
+	if err := c.tracker.Track(ctx, mg); err != nil {
+		return nil, errors.Wrap(err, "cannot record that the provider config is in use")
+	}
+	e := &external{
+		o: c.o.Options, operations: c.operations, rollbackAfter: c.o.RollbackAfter, system: c.system,
+		usage: usage.Log{Client: c.client, Reader: c.system},
+	}
+	t, err := c.o.Targets.Get(ctx, mg.Spec.ForProvider.Context)
+	if err != nil {
+		if crossplane.WasDeleted(mg) {
+			return unreached{e, err}, nil
+		}
+		return nil, err
+	}
+	e.client, e.cache, e.helm = t.Client, t.Cache, helmOn{t}
+	if crossplane.WasDeleted(mg) {
+		// Taking it down takes no config, which may be gone.
+		return e, nil
+	}
+	config, err := c.config(ctx, mg)
+	if err != nil {
+		return nil, err
+	}
+	e.source = registries{secrets: c.system, config: config, charts: c.o.Charts}
+	return e, nil
+}
+
+// config that the Release names.
+func (c *connector) config(ctx context.Context, mg *v1alpha1.Release) (v1alpha1.ProviderConfigSpec, error) {
+	ref := mg.GetProviderConfigReference()
+	kind, name := v1alpha1.ClusterProviderConfigKind, names.DefaultProviderConfig
+	if ref != nil {
+		kind, name = ref.Kind, ref.Name
+	}
+	if kind == v1alpha1.ProviderConfigKind {
+		pc := &v1alpha1.ProviderConfig{}
+		err := c.client.Get(ctx, client.ObjectKey{Namespace: mg.Namespace, Name: name}, pc)
+		return pc.Spec, errors.Wrapf(err, "cannot read ProviderConfig %s", name)
+	}
+	pc := &v1alpha1.ClusterProviderConfig{}
+	err := c.client.Get(ctx, client.ObjectKey{Name: name}, pc)
+	return pc.Spec, errors.Wrapf(err, "cannot read ClusterProviderConfig %s", name)
+}
+
+// helmOn is Helm on a target.
+type helmOn struct{ *target.Target }
+
+func (h helmOn) history(ctx context.Context, p v1alpha1.ReleaseParameters) (history, error) {
+	return deployerHistory(ctx, h.Target, p)
+}
+
+func (h helmOn) engine(ctx context.Context, p v1alpha1.ReleaseParameters) (*helmEngine, error) {
+	return connectHelm(ctx, h.Target, p)
+}
+
+// unreached is the cluster of a Release that is being deleted and cannot be reached.
+type unreached struct {
+	*external
+	err error
+}
+
+// Observe says that nothing is known.
+func (u unreached) Observe(ctx context.Context, mg *v1alpha1.Release) (managed.ExternalObservation, error) {
+	return u.unreachable(ctx, mg, u.err)
+}

@@ -1,0 +1,153 @@
+package release
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+)
+
+// A stamp is the post-renderer of every Helm action: it puts the environment's identity on each object and pod template,
+// and refuses what an environment's chart may not make.
+type stamp struct {
+	identity  v1alpha1.Identity
+	namespace string
+	mapper    meta.RESTMapper
+}
+
+// A refusedError says that a chart may not be deployed. Trying again is of no use.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string { return e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }
+
+func refuse(format string, args ...any) error { return &refusedError{fmt.Errorf(format, args...)} }
+
+// Run checks and stamps what a chart rendered.
+func (s stamp) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
+	out := &bytes.Buffer{}
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(rendered))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, refuse("cannot read what the chart renders: %w", err)
+		}
+		obj, err := decode(doc)
+		if err != nil {
+			return nil, err
+		}
+		if obj == nil {
+			continue
+		}
+		if err := s.object(obj); err != nil {
+			return nil, err
+		}
+		raw, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot write %s", describe(obj))
+		}
+		out.WriteString("---\n")
+		out.Write(raw)
+	}
+}
+
+func decode(doc []byte) (*unstructured.Unstructured, error) {
+	raw, err := yaml.YAMLToJSON(doc)
+	if err != nil {
+		return nil, refuse("cannot read what the chart renders: %w", err)
+	}
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+		return nil, nil //nolint:nilnil // An empty document is no object.
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(raw); err != nil {
+		return nil, refuse("cannot read what the chart renders: %w", err)
+	}
+	return obj, nil
+}
+
+func (s stamp) object(obj *unstructured.Unstructured) error {
+	if obj.IsList() {
+		return obj.EachListItem(func(item runtime.Object) error {
+			u, ok := item.(*unstructured.Unstructured)
+			if !ok {
+				return refuse("the chart renders a list of what are not objects")
+			}
+			return s.object(u)
+		})
+	}
+	gvk := obj.GroupVersionKind()
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		return refuse("the chart wants %s, a kind that the cluster does not know", describe(obj))
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot look up the kind of %s", describe(obj))
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return refuse("the chart wants %s, which is not of a namespace; an environment's charts may make namespaced objects only", describe(obj))
+	}
+	if ns := obj.GetNamespace(); ns != "" && ns != s.namespace {
+		return refuse("the chart wants %s in namespace %s; an environment's charts may make objects in %s only", describe(obj), ns, s.namespace)
+	}
+	obj.SetNamespace(s.namespace)
+	return s.mark(obj.Object)
+}
+
+// mark an object, and the pod template in it.
+func (s stamp) mark(obj map[string]any) error {
+	if err := s.metadata(obj); err != nil {
+		return err
+	}
+	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate"}} {
+		inner, ok, err := unstructured.NestedMap(obj, path...)
+		if err != nil || !ok || inner["spec"] == nil {
+			continue
+		}
+		if err := s.mark(inner); err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedMap(obj, inner, path...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metadata gets the identity. The label app.kubernetes.io/managed-by stays Helm's, which knows its objects by it.
+func (s stamp) metadata(obj map[string]any) error {
+	for k, v := range labels(s.identity) {
+		for _, in := range []string{"labels", "annotations"} {
+			if err := unstructured.SetNestedField(obj, v, "metadata", in, k); err != nil {
+				return refuse("cannot stamp an object: its metadata is malformed: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// labels of what Helm makes and keeps for an environment.
+func labels(id v1alpha1.Identity) map[string]string {
+	return map[string]string{
+		names.LabelTenant:      id.Tenant,
+		names.LabelEnvironment: id.Environment,
+		names.LabelComposite:   string(id.UID),
+	}
+}
+
+func describe(obj *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %q", obj.GetKind(), obj.GetName())
+}

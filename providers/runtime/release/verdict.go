@@ -1,0 +1,204 @@
+package release
+
+import (
+	"fmt"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+)
+
+// An act is what is to be done about a release.
+type act int
+
+// Acts.
+const (
+	nothing act = iota
+	deploy
+	rollback
+)
+
+// A sight is all that a verdict is made of.
+type sight struct {
+	parameters v1alpha1.ReleaseParameters
+	// status before.
+	status v1alpha1.ReleaseObservation
+	// usable is whether there is a namespace to deploy into.
+	usable bool
+	// foreign says whose the release is, when it is not ours.
+	foreign error
+	history history
+	last    *operation
+	// rollout of the last revision; nil while there is none that Helm calls deployed.
+	rollout *rollout
+	// rollbackAfter is how long a rollout may fail before it is rolled back.
+	rollbackAfter time.Duration
+	now           time.Time
+}
+
+// A verdict is what is true of a release, and what is to be done.
+type verdict struct {
+	act act
+	// uninstall it.
+	uninstall bool
+	// to is the revision to roll back to.
+	to int64
+
+	state   v1alpha1.ReleaseState
+	reason  xpv2.ConditionReason
+	message string
+	// failed is the request that is not tried again.
+	failed string
+	// served is whether the last revision serves as it should.
+	served bool
+	// again is when to look again even if nothing changes. Zero: when the poll is due.
+	again time.Duration
+}
+
+// judge comes to a verdict. It looks at nothing else and does nothing.
+func (s sight) judge() verdict {
+	want, last := digest(s.parameters), s.history.last()
+	switch {
+	case s.last != nil && s.last.running:
+		return s.running()
+	case !s.usable:
+		return verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonWaitingForBoundary,
+			message: fmt.Sprintf("namespace %s does not stand", s.parameters.Namespace)}
+	case s.foreign != nil:
+		return verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonForeignRelease, message: s.foreign.Error()}
+	case s.last.failed(deploying, want) && (last == nil || last.request != want || s.history.good(s.status.Deployed) == nil):
+		return s.deployAgain()
+	case last == nil, last.pending(), last.status == helm.StatusUninstalling, last.status == helm.StatusUninstalled:
+		return s.deployNow()
+	case last.failed == want:
+		return s.rolledBack(*last)
+	case last.request != want:
+		return s.deployNow()
+	case last.status == helm.StatusFailed:
+		if good := s.history.good(s.status.Deployed); good != nil {
+			return s.rollbackNow(*good, steading.ReasonDeployFailed, s.whyFailed())
+		}
+		return s.deployNow()
+	case s.rollout == nil:
+		return verdict{state: v1alpha1.ReleaseRollingOut, reason: steading.ReasonRollingOut}
+	default:
+		return s.rollingOut(*last)
+	}
+}
+
+// running says what the operation in flight is doing. What failed before a rollback stays said.
+func (s sight) running() verdict {
+	v := verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut, failed: s.status.FailedRequest}
+	switch {
+	case s.last.kind == rollingBack:
+		v.reason, v.message = steading.ReasonRolledBack, s.status.Message
+	case s.history.last() == nil:
+		v.message = "installing version " + s.parameters.Version
+	default:
+		v.message = "upgrading to version " + s.parameters.Version
+	}
+	return v
+}
+
+func (s sight) deployNow() verdict {
+	v := verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut, message: "upgrading to version " + s.parameters.Version}
+	if s.history.last() == nil {
+		v.message = "installing version " + s.parameters.Version
+	}
+	return v
+}
+
+// deployAgain after it failed, but not at once. What serves goes on serving.
+func (s sight) deployAgain() verdict {
+	v := s.deployNow()
+	v.reason, v.message = steading.ReasonDeployFailed, s.whyFailed()
+	if s.last.refused() {
+		v.reason = steading.ReasonChartRefused
+	}
+	serving := s.status.Deployed != nil
+	switch {
+	case serving && s.last.refused():
+		v.state = v1alpha1.ReleaseRolledBack
+		v.message += fmt.Sprintf("; version %s goes on serving", s.status.Deployed.Version)
+	case !serving && (s.last.refused() || s.last.attempts >= 3):
+		v.state = v1alpha1.ReleaseFailed
+	}
+	if wait := s.last.retry(s.now); wait > 0 {
+		v.act, v.again = nothing, wait
+	}
+	return v
+}
+
+func (s sight) whyFailed() string {
+	if s.last == nil || s.last.err == nil {
+		return "Helm was interrupted or failed"
+	}
+	return kit.CleanMessage(s.last.err.Error())
+}
+
+func (s sight) rollbackNow(to record, reason xpv2.ConditionReason, why string) verdict {
+	return verdict{
+		act: rollback, to: to.revision, failed: digest(s.parameters),
+		state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRolledBack,
+		message: s.rollbackMessage(fmt.Sprintf("%s: %s", reason, why)),
+	}
+}
+
+func (s sight) rollbackMessage(why string) string {
+	to := "the version before"
+	if s.status.Deployed != nil {
+		to = "version " + s.status.Deployed.Version
+	}
+	return fmt.Sprintf("version %s failed and was rolled back to %s: %s. Change version, size or state to try again", s.parameters.Version, to, why)
+}
+
+// rolledBack is where the request asked for was tried, failed, and was undone.
+func (s sight) rolledBack(last record) verdict {
+	want := digest(s.parameters)
+	v := verdict{state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, failed: want, message: s.status.Message}
+	if s.status.FailedRequest != want || v.message == "" {
+		v.message = s.rollbackMessage("see the events")
+	}
+	if last.status == helm.StatusFailed {
+		good := s.history.good(s.status.Deployed)
+		if good == nil {
+			v.state = v1alpha1.ReleaseFailed
+			return v
+		}
+		v.act, v.to = rollback, good.revision
+		if s.last.failed(rollingBack, want) {
+			if wait := s.last.retry(s.now); wait > 0 {
+				v.act, v.again = nothing, wait
+			}
+		}
+		return v
+	}
+	v.served = s.rollout != nil && s.rollout.done
+	return v
+}
+
+// rollingOut is where Helm is done with the request asked for, and the workloads may not be.
+func (s sight) rollingOut(last record) verdict {
+	r := *s.rollout
+	if r.done {
+		return verdict{state: v1alpha1.ReleaseDeployed, served: true}
+	}
+	v := verdict{state: v1alpha1.ReleaseRollingOut, reason: r.reason, message: r.message, again: r.settled}
+	if !r.failing {
+		return v
+	}
+	v.state = v1alpha1.ReleaseFailed
+	good := s.history.good(s.status.Deployed)
+	if good == nil || (s.status.Deployed != nil && s.status.Deployed.Revision == last.revision) {
+		return v
+	}
+	if left := last.created.Add(s.rollbackAfter).Sub(s.now); left > 0 {
+		v.again = left
+		return v
+	}
+	return s.rollbackNow(*good, r.reason, r.message)
+}
