@@ -16,8 +16,11 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/boundary"
 	"github.com/steading-dev/steading/providers/runtime/home"
 	"github.com/steading-dev/steading/providers/runtime/placement"
+	"github.com/steading-dev/steading/providers/runtime/release"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // name of the provider, its lease and its events.
@@ -75,5 +78,18 @@ func setup(mgr manager.Manager, o kit.Options) error {
 	if err := home.Setup(mgr, o); err != nil {
 		return err
 	}
-	return placement.Setup(mgr, o, (&charts{reader: mgr.GetAPIReader()}).resolve)
+	if err := placement.Setup(mgr, o, (&charts{reader: mgr.GetAPIReader()}).resolve); err != nil {
+		return err
+	}
+	targets := target.New()
+	if err := targets.Add(steading.PlatformContext, target.Platform, mgr.GetConfig()); err != nil {
+		return err
+	}
+	if err := mgr.Add(targets); err != nil {
+		return errors.Wrap(err, "cannot add the targets to the manager")
+	}
+	if err := boundary.Setup(mgr, o, targets); err != nil {
+		return err
+	}
+	return release.Setup(mgr, release.Options{Options: o, Targets: targets})
 }
