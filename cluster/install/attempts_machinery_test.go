@@ -95,7 +95,7 @@ func attemptsOnMachinery() map[string]map[string]attempt {
 		},
 		"refuse-writing-ledgers": {
 			"the provider opens one":             {reason: "It does.", as: provider, do: create(newLedger)},
-			"the provider writes one":            {reason: "It does.", as: provider, do: change(ledger, "metadata: {labels: {a: b}}")},
+			"the provider writes one":            {reason: "It does.", as: provider, do: replace(ledger, setLabel("a", "b"))},
 			"the provider closes one":            {reason: "It does.", as: provider, do: remove(ledger)},
 			"the garbage collector":              {reason: "When the Home is gone.", as: garbageCollector, do: remove(ledger)},
 			"an operator breaks the glass":       {reason: "By setting the annotation.", as: operator, do: change(ledger, "metadata: {annotations: {steading.dev/break-glass: 'ticket 1'}}")},

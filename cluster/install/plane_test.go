@@ -31,9 +31,11 @@ var (
 	operator = user{name: "opal", groups: []string{"steading:operators"}}
 	owner    = user{name: "olga", groups: []string{"acme-admins"}}
 	// argocd may do everything, as far as RBAC goes.
-	argocd              = user{name: "argocd"}
-	crossplane          = account(local.CrossplaneNamespace, "crossplane")
-	provider            = account("steading-system", "provider-runtime")
+	argocd     = user{name: "argocd"}
+	crossplane = account(local.CrossplaneNamespace, "crossplane")
+	provider   = account("steading-system", "provider-runtime")
+	// packaged is the provider installed as a package, to which Crossplane's RBAC manager gives all Secrets and more.
+	packaged            = account(local.CrossplaneNamespace, "provider-runtime")
 	function            = account("steading-system", "function-steading")
 	deployer            = account("acme-dev", "steading-deployer")
 	garbageCollector    = account("kube-system", "generic-garbage-collector")

@@ -39,6 +39,17 @@ func create(manifest string) func(context.Context, client.Client) error {
 	}
 }
 
+// apply an object from YAML, as the provider does.
+func apply(manifest string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		o, err := parse(manifest)
+		if err != nil {
+			return err
+		}
+		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("test"), client.ForceOwnership, client.DryRunAll)
+	}
+}
+
 // change an object, "Kind.group/version namespace/name", by a merge patch in YAML.
 func change(id, patch string) func(context.Context, client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
@@ -106,15 +117,23 @@ func parse(manifest string) (*unstructured.Unstructured, error) {
 	return o, yaml.Unmarshal([]byte(manifest), &o.Object)
 }
 
-// TestPolicies: each policy refuses what it is for and says why, accepts what is like it and right, and is the only one
-// that refuses: without its binding all of that is accepted.
-func TestPolicies(t *testing.T) {
+// TestInstalled applies base to a cluster and tries what it lets whom do.
+func TestInstalled(t *testing.T) {
 	c := startCluster(t)
+	c.waitEnforced(t, allAttempts())
+	t.Run("policies", c.testPolicies)
+	t.Run("power", c.testPower)
+	t.Run("grants", c.testGrants)
+	t.Run("no expression is ill-typed", c.checkTypes)
+}
+
+// testPolicies: each policy refuses what it is for and says why, accepts what is like it and right, and is the only one
+// that refuses: without its binding all of that is accepted.
+func (c *cluster) testPolicies(t *testing.T) {
 	cases := allAttempts()
 	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(policies(t))), func(p string) bool { return len(cases[p]) > 0 }); len(missing) > 0 {
 		t.Errorf("policies without a test: %v", missing)
 	}
-	c.waitEnforced(t, cases)
 	for _, policy := range slices.Sorted(maps.Keys(cases)) {
 		t.Run(policy, func(t *testing.T) {
 			for name, a := range cases[policy] {
@@ -130,7 +149,6 @@ func TestPolicies(t *testing.T) {
 			})
 		})
 	}
-	t.Run("no expression is ill-typed", c.checkTypes)
 }
 
 // try an attempt and judge the answer.
