@@ -36,8 +36,8 @@ func attemptsByProvider() map[string]map[string]attempt {
 			"a pull secret in an environment":   {reason: "It copies them.", as: provider, do: apply(secret("steading-pull", "acme-night", docker))},
 			"a pull secret that is there":       {reason: "It keeps them.", as: provider, do: apply(secret("steading-pull", "acme-dev", docker))},
 			"a token of an environment":         {reason: "It deploys with them.", as: provider, do: token("acme-dev/steading-deployer")},
-			"a role to read a Tenant":           {reason: "Owners see what they use.", as: provider, do: apply(reader("acme", "steading-system", "[tenants, tenants/status]", "[acme]", "[get, list, watch]"))},
-			"a binding to read a Tenant":        {reason: "As above.", as: operator, do: apply(readerBinding("acme", "steading-owners-acme"))},
+			"a role to read a Tenant":           {reason: "Owners see what they use.", as: provider, do: apply(reader("steading-system", "[tenants, tenants/status]", "[acme]", "[get, list, watch]"))},
+			"a binding to read a Tenant":        {reason: "As above.", as: operator, do: apply(readerBinding("steading-owners-acme"))},
 			"somebody else elsewhere":           {reason: "The policy is the provider's only.", as: argocd, do: create(binding("foreign", "view"))},
 			"a binding in kube-system":          {reason: "The deployer's role there is power over the cluster.", as: provider, do: apply(binding("kube-system", "steading:environment-deployer")), want: "namespace kube-system does not carry Steading's identity: the provider may not write rolebindings in it"},
 			"a binding in steading-system":      {reason: "It would read what it may only get.", as: provider, do: apply(binding("steading-system", "steading:environment-deployer")), want: "namespace steading-system does not carry Steading's identity"},
@@ -50,28 +50,29 @@ func attemptsByProvider() map[string]map[string]attempt {
 			"another secret as a package": {reason: "Crossplane's RBAC manager gives it more than it needs.", as: packaged,
 				do: create(secret("another-one", "acme-dev", docker)), want: "the provider may write Secrets called steading-pull of type kubernetes.io/dockerconfigjson only"},
 			"a role elsewhere as a package": {reason: "As above.", as: packaged,
-				do: create(reader("acme", "foreign", "[tenants]", "[acme]", "[get]")), want: "may not write roles in it"},
+				do: create(reader("foreign", "[tenants]", "[acme]", "[get]")), want: "may not write roles in it"},
 			"a role to read every Tenant": {reason: "Owners see their own.", as: packaged,
-				do: apply(reader("acme", "steading-system", "[tenants]", "[]", "[get]")), want: "the provider may let owners read the Tenant that it is named after, and nothing else"},
+				do: apply(reader("steading-system", "[tenants]", "[]", "[get]")), want: "the provider may let owners read the Tenant that it is named after, and nothing else"},
 			"a role to read another Tenant": {reason: "As above.", as: provider,
-				do: apply(reader("acme", "steading-system", "[tenants]", "[globex]", "[get]")), want: "the Tenant that it is named after"},
+				do: apply(reader("steading-system", "[tenants]", "[globex]", "[get]")), want: "the Tenant that it is named after"},
 			"a role to change a Tenant": {reason: "Its quota is the operator's.", as: packaged,
-				do: apply(reader("acme", "steading-system", "[tenants]", "[acme]", "[get, patch]")), want: "the Tenant that it is named after"},
+				do: apply(reader("steading-system", "[tenants]", "[acme]", "[get, patch]")), want: "the Tenant that it is named after"},
 			"a role to read secrets": {reason: "Registry credentials are there.", as: packaged,
-				do: apply(reader("acme", "steading-system", "[tenants, secrets]", "[acme]", "[get]")), want: "the Tenant that it is named after"},
+				do: apply(reader("steading-system", "[tenants, secrets]", "[acme]", "[get]")), want: "the Tenant that it is named after"},
 			"a binding to another role": {reason: "As above.", as: provider,
-				do: apply(readerBinding("acme", "provider-runtime")), want: "the Tenant that it is named after"},
+				do: apply(readerBinding("provider-runtime")), want: "the Tenant that it is named after"},
 		},
 	}
 }
 
-func reader(tenant, namespace, resources, resourceNames, verbs string) string {
-	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: steading-owners-" + tenant + ", namespace: " + namespace + "}\n" +
+// reader is the Role by which the owners of acme would read their Tenant.
+func reader(namespace, resources, resourceNames, verbs string) string {
+	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: steading-owners-acme, namespace: " + namespace + "}\n" +
 		"rules: [{apiGroups: [steading.dev], resources: " + resources + ", resourceNames: " + resourceNames + ", verbs: " + verbs + "}]"
 }
 
-func readerBinding(tenant, role string) string {
-	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: steading-owners-" + tenant + ", namespace: steading-system}\n" +
+func readerBinding(role string) string {
+	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: steading-owners-acme, namespace: steading-system}\n" +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: " + role + "}\n" +
-		"subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: " + tenant + "-admins}]"
+		"subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: acme-admins}]"
 }

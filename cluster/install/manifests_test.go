@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -211,6 +212,33 @@ func TestProviderIsNarrowedWhereverItWrites(t *testing.T) {
 	}
 	if writes < 8 {
 		t.Errorf("found %d kinds that the provider writes in any namespace, want at least 8: the test looks in the wrong place", writes)
+	}
+}
+
+// TestEveryManagedResourceIsKept: a kind of managed resource that is added is kept from hands like the others.
+func TestEveryManagedResourceIsKept(t *testing.T) {
+	crds, err := filepath.Glob("../../package/provider-*/crds/*.yaml")
+	if err != nil || len(crds) == 0 {
+		t.Fatalf("cannot find CRDs: %v", err)
+	}
+	for _, f := range crds {
+		for _, crd := range objectsOf[apiextensionsv1.CustomResourceDefinition](t, f, "CustomResourceDefinition") {
+			if !slices.Contains(crd.Spec.Names.Categories, "managed") {
+				continue
+			}
+			for policy, resources := range map[string][]string{
+				"refuse-changing-managed-resources": {crd.Spec.Names.Plural, crd.Spec.Names.Plural + "/status"},
+				"refuse-deleting-managed-resources": {crd.Spec.Names.Plural},
+			} {
+				for _, resource := range resources {
+					if !slices.ContainsFunc(policies(t)[policy].Spec.MatchConstraints.ResourceRules, func(r admissionv1.NamedRuleWithOperations) bool {
+						return slices.Contains(r.APIGroups, crd.Spec.Group) && slices.Contains(r.Resources, resource)
+					}) {
+						t.Errorf("%s does not match %s.%s", policy, resource, crd.Spec.Group)
+					}
+				}
+			}
+		}
 	}
 }
 
