@@ -1,0 +1,14 @@
+package acceptance
+
+import (
+	"testing"
+
+	"github.com/steading-dev/steading/cluster/local/platform"
+	"github.com/steading-dev/steading/test/harness"
+)
+
+var suite harness.Suite
+
+func TestMain(m *testing.M) {
+	suite.Main(m, platform.Options{Name: "acceptance", ProviderArgs: harness.NoPolling()})
+}

@@ -1,0 +1,92 @@
+package harness
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/steading-dev/steading/apis/names"
+	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+)
+
+// fewestKinds is how many kinds a plane has at the least, so that a listing that failed does not look like nothing left.
+const fewestKinds = 30
+
+// CompositeUID is the identity of an environment: what is made for it carries this in a label.
+func (s *Suite) CompositeUID(t *testing.T, tenant, environment string) string {
+	t.Helper()
+	p := Get(t, s, &runtimev1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.Environment(tenant, environment)}})
+	return p.Labels[names.LabelComposite]
+}
+
+// WantNothingOwned lists every kind of a cluster and expects nothing with the identity but usage events.
+func WantNothingOwned(t *testing.T, cfg *rest.Config, uid string) {
+	t.Helper()
+	if uid == "" {
+		t.Fatal("no identity to look for")
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := d.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range l.APIResources {
+			if !slices.Contains(r.Verbs, "list") || strings.Contains(r.Name, "/") || r.Kind == runtimev1.UsageEventKind {
+				continue
+			}
+			items, err := m.Resource(gv.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{LabelSelector: names.LabelComposite + "=" + uid})
+			if err != nil {
+				continue // Some kinds cannot be listed as metadata, whatever their verbs say.
+			}
+			listed++
+			for _, i := range items.Items {
+				t.Errorf("left behind: %s %s/%s", r.Kind, i.Namespace, i.Name)
+			}
+		}
+	}
+	if listed < fewestKinds {
+		t.Errorf("only %d kinds could be listed, so this shows nothing", listed)
+	}
+}
+
+// WantUsage expects exactly these transitions to be recorded for an identity, each as often as it is named.
+func (s *Suite) WantUsage(t *testing.T, uid string, want ...runtimev1.Transition) {
+	t.Helper()
+	events := &runtimev1.UsageEventList{}
+	if err := s.Admin.List(t.Context(), events, client.InNamespace(names.SystemNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	have, wanted := map[runtimev1.Transition]int{}, map[runtimev1.Transition]int{}
+	for _, e := range events.Items {
+		if string(e.Spec.Identity.UID) == uid {
+			have[e.Spec.Transition]++
+		}
+	}
+	for _, w := range want {
+		wanted[w]++
+	}
+	if fmt.Sprint(have) != fmt.Sprint(wanted) {
+		t.Errorf("usage events: have %v, want %v", have, wanted)
+	}
+}

@@ -1,0 +1,94 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+)
+
+// Within is how long a condition may take. It is generous, since it is only reached when something is wrong.
+const Within = 2 * time.Minute
+
+// Eventually waits until check returns nil.
+func Eventually(t *testing.T, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Within)
+	defer cancel()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, Within, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Create makes objects and removes them when the test is over.
+func (s *Suite) Create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := s.Admin.Create(t.Context(), o); err != nil {
+			t.Fatalf("cannot create %T %s: %v", o, o.GetName(), err)
+		}
+		t.Cleanup(func() {
+			_ = s.Admin.Delete(context.Background(), o) //nolint:usetesting // The test's own context is over.
+		})
+	}
+}
+
+// Delete an object, which may be gone.
+func (s *Suite) Delete(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := s.Admin.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
+		t.Fatalf("cannot delete %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// WantGone waits until an object is gone.
+func (s *Suite) WantGone(t *testing.T, o client.Object) {
+	t.Helper()
+	Eventually(t, fmt.Sprintf("%T %s gone", o, o.GetName()), func(ctx context.Context) error {
+		err := s.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)
+		if kerrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if e, ok := o.(*steading.Environment); ok {
+			return fmt.Errorf("it is still there, %s", Describe(e))
+		}
+		return fmt.Errorf("it is still there, finalizers %v", o.GetFinalizers())
+	})
+}
+
+// Get reads an object anew.
+func Get[T client.Object](t *testing.T, s *Suite, o T) T {
+	t.Helper()
+	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		t.Fatalf("cannot get %T %s: %v", o, o.GetName(), err)
+	}
+	return o
+}
+
+// Change edits an object until the API server takes it.
+func Change[T client.Object](t *testing.T, s *Suite, o T, edit func(T)) {
+	t.Helper()
+	Eventually(t, "change "+o.GetName(), func(ctx context.Context) error {
+		if err := s.Admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		edit(o)
+		return s.Admin.Update(ctx, o)
+	})
+}
