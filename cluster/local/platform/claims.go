@@ -2,7 +2,6 @@ package platform
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,16 +61,16 @@ func (p *Platform) ApplyClaims(ctx context.Context, path string, within time.Dur
 	for {
 		var obstacle error
 		if todo, obstacle = p.applyNext(ctx, todo); obstacle != nil && !kerrors.IsNotFound(obstacle) && ctx.Err() == nil {
-			return p.states(ctx, claims), obstacle
+			return p.states(ctx, claims, nil), obstacle
 		}
-		claims = p.states(ctx, claims)
+		claims = p.states(ctx, claims, obstacle)
 		p.sayChanges(claims, said)
 		if len(todo) == 0 && !slices.ContainsFunc(claims, func(c Claim) bool { return !c.Ready }) {
 			return claims, nil
 		}
 		select {
 		case <-ctx.Done():
-			return claims, errors.Join(notReady(claims, within), obstacle)
+			return claims, notReady(claims, within)
 		case <-time.After(pollClaims):
 		}
 	}
@@ -120,8 +119,9 @@ func claimOf(o *unstructured.Unstructured) Claim {
 	return Claim{GVK: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// states of claims, read anew; of one that cannot be read, why.
-func (p *Platform) states(ctx context.Context, claims []Claim) []Claim {
+// states of claims, read anew; of one that cannot be read, why. Obstacle is what
+// keeps claims from being applied.
+func (p *Platform) states(ctx context.Context, claims []Claim, obstacle error) []Claim {
 	if ctx.Err() != nil {
 		return claims
 	}
@@ -134,7 +134,11 @@ func (p *Platform) states(ctx context.Context, claims []Claim) []Claim {
 		case ctx.Err() != nil:
 			states = append(states, c)
 		case kerrors.IsNotFound(err):
-			states = append(states, Claim{GVK: c.GVK, Namespace: c.Namespace, Name: c.Name, Reason: "NotApplied"})
+			missing := Claim{GVK: c.GVK, Namespace: c.Namespace, Name: c.Name, Reason: "NotApplied"}
+			if obstacle != nil {
+				missing.Message = obstacle.Error()
+			}
+			states = append(states, missing)
 		case err != nil:
 			states = append(states, Claim{GVK: c.GVK, Namespace: c.Namespace, Name: c.Name, Reason: "NotReadable", Message: err.Error()})
 		default:
