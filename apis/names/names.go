@@ -114,3 +114,23 @@ func Domain(tenant, environment, zone string) string {
 func EdgeRemainder(tenant, environment, uid string) string {
 	return Environment(tenant, environment) + "-" + uid
 }
+
+// ContextCredential holds the last good credential of a context, in steading-system.
+func ContextCredential(tenant, context string) string { return Context(tenant, context) + "-credential" }
+
+// ContextReader is the RoleBinding in a tenant's namespace by which the provider reads a context's credential there.
+func ContextReader(context string) string { return "steading-context-" + context }
+
+// ExternalCredential is the ExternalSecret in a tenant's namespace that fetches a context's credential, and the Secret that
+// it is fetched to.
+func ExternalCredential(context string) string { return "context-" + context + "-credential" }
+
+// ContextCredentialReader is the ClusterRole that a [ContextReader] binds.
+const ContextCredentialReader = "steading:context-credential-reader"
+
+// AgeIdentity is the Secret in steading-system whose key identity.txt holds the identities that age ciphertext is made to.
+const AgeIdentity = "steading-age-identity"
+
+// AnnotationGuards, followed by a context's tenant and name, is on each guard object of a target, once for every context that
+// counts on it.
+const AnnotationGuards = "contexts.steading.dev/"

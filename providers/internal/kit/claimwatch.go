@@ -32,6 +32,17 @@ func WatchTenantClaims(b *builder.Builder) *builder.Builder {
 	return watchClaims(b, &steading.Tenant{}, func(o client.Object) string { return names.Home(o.GetName()) })
 }
 
+// WatchContextClaims does the same for the managed resource of a Context.
+func WatchContextClaims(b *builder.Builder) *builder.Builder {
+	return watchClaims(b, &steading.Context{}, func(o client.Object) string {
+		tenant, ok := names.TenantOf(o.GetNamespace())
+		if !ok {
+			return ""
+		}
+		return names.Context(tenant, o.GetName())
+	})
+}
+
 func watchClaims(b *builder.Builder, of client.Object, name func(client.Object) string) *builder.Builder {
 	to := func(_ context.Context, o client.Object) []reconcile.Request {
 		n := name(o)

@@ -28,7 +28,7 @@ func (t *Target) Deployer(ctx context.Context, namespace string) (*rest.Config, 
 	cfg := rest.AnonymousClientConfig(t.config)
 	cfg.QPS = -1
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return &bearer{inner: rt, tokens: &t.tokens, namespace: namespace}
+		return &bearer{inner: RefuseRedirects(rt), tokens: &t.tokens, namespace: namespace}
 	})
 	return cfg, nil
 }

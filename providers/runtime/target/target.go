@@ -65,6 +65,7 @@ type Target struct {
 
 func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, client.Object)) (*Target, error) {
 	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(RefuseRedirects)
 	cfg.Wrap(newBreaker(name, kind).wrap)
 	// Fairness between tenants is the API server's. A limiter here would make one tenant's releases wait for another's.
 	cfg.QPS, cfg.RateLimiter = -1, nil

@@ -10,6 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/steading-dev/steading/apis/names"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
 // Targets are the clusters that environments run on, by context. They are added to the manager, which starts them.
@@ -124,3 +127,12 @@ func (t *Targets) dispatch(name string, obj client.Object) {
 }
 
 func typeName(obj client.Object) string { return fmt.Sprintf("%T", obj) }
+
+// NameOf is the name under which the cluster of a tenant's context is known. The platform's own is known to all tenants by
+// its reserved name, which no tenant's context can have: a tenant's name has no hyphen, and every other name has one.
+func NameOf(tenant, context string) string {
+	if context == steading.PlatformContext {
+		return context
+	}
+	return names.Context(tenant, context)
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Policy says which addresses a context may be at. It is asked when a connection is made, about the address that is
+// connected to: a name that resolves to something else the second time is no way round it.
+type Policy struct {
+	// Allowed addresses, whatever else is said about them.
+	Allowed []netip.Prefix
+	// ControlPlane are the addresses of the control plane's own API server.
+	ControlPlane []netip.Addr
+}
+
+// ParseAllowed reads the operator's list of CIDRs.
+func ParseAllowed(cidrs []string) ([]netip.Prefix, error) {
+	var ps []netip.Prefix
+	for _, c := range cidrs {
+		p, err := netip.ParsePrefix(strings.TrimSpace(c))
+		if err != nil {
+			return nil, fmt.Errorf("cannot read spec.allowedTargets of the ClusterProviderConfig: %w", err)
+		}
+		ps = append(ps, p.Masked())
+	}
+	return ps, nil
+}
+
+// metadataServices are those of clouds that are not at a link-local address: AWS by IPv6, Alibaba Cloud, Azure.
+var metadataServices = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16"),
+}
+
+// translated addresses carry an IPv4 address in their last four bytes (RFC 6052).
+var translated = netip.MustParsePrefix("64:ff9b::/96")
+
+// thisNetwork is treated by some systems like the loopback address.
+var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+
+// Check returns an [AddressError] for an address that is refused.
+func (p Policy) Check(a netip.Addr) error {
+	a = a.Unmap().WithZone("")
+	if translated.Contains(a) {
+		b := a.As16()
+		if err := p.Check(netip.AddrFrom4([4]byte(b[12:]))); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(p.Allowed, func(n netip.Prefix) bool { return n.Contains(a) }) {
+		return nil
+	}
+	if what := p.special(a); what != "" {
+		return &AddressError{Address: a, What: what}
+	}
+	return nil
+}
+
+// special says what makes an address one that no context may be at, empty if nothing does.
+func (p Policy) special(a netip.Addr) string {
+	switch {
+	case a.IsLoopback():
+		return "a loopback address"
+	case a.IsLinkLocalUnicast():
+		return "a link-local address"
+	case a.IsUnspecified(), thisNetwork.Contains(a):
+		return "no address of a host"
+	case a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "a multicast address"
+	case slices.Contains(metadataServices, a):
+		return "the address of a cloud's metadata service"
+	case slices.Contains(p.ControlPlane, a):
+		return "the control plane's own API server"
+	}
+	return ""
+}
+
+// Dialer connects to addresses that the policy allows.
+func (p Policy) Dialer(timeout time.Duration) *net.Dialer {
+	return &net.Dialer{
+		Timeout:   timeout,
+		KeepAlive: 30 * time.Second,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("cannot tell what address is connected to: %w", err)
+			}
+			return p.Check(to.Addr())
+		},
+	}
+}
+
+// key identifies the policy.
+func (p Policy) key() string { return fmt.Sprint(p.Allowed, p.ControlPlane) }
+
+// An AddressError says that a context is at an address that none may be at.
+type AddressError struct {
+	// Address that the server's name stands for.
+	Address netip.Addr
+	// What it is.
+	What string
+}
+
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("%s is %s, where no context may be: set spec.server to the cluster's address as others reach it, or ask the operator to add it to spec.allowedTargets of the ClusterProviderConfig",
+		e.Address, e.What)
+}

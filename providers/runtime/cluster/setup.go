@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/target"
+)
+
+const (
+	// fieldOwner of what is applied.
+	fieldOwner = "provider-runtime"
+	// atOnce is the shortest time after which a Cluster is looked at again.
+	atOnce = time.Millisecond
+)
+
+// Setup adds the controller of Clusters to the manager. It makes them known to targets, under the name that [target.NameOf]
+// gives them.
+func Setup(mgr manager.Manager, o kit.Options, targets *target.Targets) error {
+	watcher, err := metadata.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return errors.Wrap(err, "cannot make a client that watches credentials")
+	}
+	held := newLines(usual)
+	told := newInformed(watcher, held.wake)
+	for _, r := range []manager.Runnable{held, told} {
+		if err := mgr.Add(r); err != nil {
+			return errors.Wrap(err, "cannot add the lines to clusters")
+		}
+	}
+	c := &connector{
+		o:            o,
+		client:       mgr.GetClient(),
+		reader:       mgr.GetAPIReader(),
+		keeper:       keeper{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
+		offers:       offers{reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper()},
+		lines:        held,
+		informed:     told,
+		targets:      targets,
+		registered:   &registry{keys: map[string]string{}},
+		tracker:      kit.NewTracker(mgr.GetClient(), &v1alpha1.ProviderConfigUsage{}),
+		controlPlane: mgr.GetConfig().Host,
+	}
+	b := kit.WatchContextClaims(kit.Watch(mgr, &v1alpha1.Cluster{}, v1alpha1.ClusterKind, o)).
+		Watches(&v1alpha1.ClusterProviderConfig{}, enqueueAll(mgr.GetClient()), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(held.source())
+	for _, of := range []client.Object{&v1alpha1.Placement{}, &v1alpha1.Boundary{}, &v1alpha1.Release{}, &v1alpha1.Edge{}} {
+		b = b.Watches(of, enqueueContextOf(), builder.WithPredicates(kit.Gone()))
+	}
+	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterKind), o, c)
+	return errors.Wrap(b.Complete(r), "cannot set up the controller of clusters")
+}
+
+// enqueueAll Clusters, as when the operator allows another address.
+func enqueueAll(c client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		l := &v1alpha1.ClusterList{}
+		if err := c.List(ctx, l, client.InNamespace(names.SystemNamespace)); err != nil {
+			return nil
+		}
+		reqs := make([]reconcile.Request, 0, len(l.Items))
+		for i := range l.Items {
+			reqs = append(reqs, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&l.Items[i])})
+		}
+		return reqs
+	})
+}
+
+// connector makes an external client for each look at a Cluster.
+type connector struct {
+	o          kit.Options
+	client     client.Client
+	reader     client.Reader // uncached
+	keeper     keeper
+	offers     offers
+	lines      *lines
+	informed   *informed
+	targets    *target.Targets
+	registered *registry
+	tracker    resource.ModernTracker
+	// controlPlane is the address of its API server.
+	controlPlane string
+}
+
+// Connect reads which addresses the operator allows.
+func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Cluster) (managed.TypedExternalClient[*v1alpha1.Cluster], error) {
+	if err := c.tracker.Track(ctx, mg); err != nil {
+		return nil, errors.Wrap(err, "cannot record that the provider config is in use")
+	}
+	policy, err := c.policy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &external{connector: c, policy: policy}, nil
+}
+
+func (c *connector) policy(ctx context.Context) (Policy, error) {
+	config := &v1alpha1.ClusterProviderConfig{}
+	err := c.client.Get(ctx, types.NamespacedName{Name: names.DefaultProviderConfig}, config)
+	if err != nil && !kerrors.IsNotFound(err) {
+		return Policy{}, errors.Wrapf(err, "cannot get the ClusterProviderConfig %s", names.DefaultProviderConfig)
+	}
+	allowed, err := ParseAllowed(config.Spec.AllowedTargets)
+	if err != nil {
+		return Policy{}, err
+	}
+	own, err := addressesOf(ctx, c.controlPlane)
+	return Policy{Allowed: allowed, ControlPlane: own}, err
+}
+
+// addressesOf an API server, sorted.
+func addressesOf(ctx context.Context, server string) ([]netip.Addr, error) {
+	host := server
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		host = u.Hostname()
+	} else if h, _, err := net.SplitHostPort(server); err == nil {
+		host = h
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a.Unmap()}, nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the control plane's own address: %w", err)
+	}
+	return sortedAddresses(found), nil
+}
+
+// offerTarget makes the kept endpoint the target of what is placed on the context, when it is not that yet.
+func (e *external) offerTarget(mg *v1alpha1.Cluster) error {
+	key := e.kept.endpoint.key()
+	if !e.registered.changes(mg.Name, key) {
+		return nil
+	}
+	p := mg.Spec.ForProvider
+	if err := e.targets.Add(target.NameOf(p.Identity.Tenant, p.Context), target.Context, e.kept.endpoint.Config()); err != nil {
+		return err
+	}
+	e.registered.set(mg.Name, key)
+	return nil
+}
+
+// registry remembers which endpoint of a Cluster is its target.
+type registry struct {
+	mu   sync.Mutex
+	keys map[string]string
+}
+
+func (r *registry) changes(cluster, key string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keys[cluster] != key
+}
+
+func (r *registry) set(cluster, key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keys[cluster] = key
+}
+
+func (r *registry) forget(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.keys, cluster)
+}
