@@ -1,0 +1,6 @@
+//go:build long
+
+package placement
+
+// stories of two writers that are played.
+const stories = 2000
