@@ -1,0 +1,127 @@
+package home
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+)
+
+func TestRetainWaitsAndKeepsTheNamespace(t *testing.T) {
+	w := newWorld(t, claim(), placement("globex", "web"), placement("acme", "dev")).settle()
+	w.create(environment("tenant-acme", "dev"))
+	w.goes(steading.DeletionRetain).waits()
+
+	const blocked = "waiting until Placement acme-dev are gone; the deletion policy is Retain, so delete what the tenant has: kubectl delete environments,contexts --all -n tenant-acme"
+	if c := w.home.GetCondition(steading.ConditionDeletionBlocked); c.Status != corev1.ConditionTrue || c.Message != blocked {
+		t.Errorf("condition %+v", c)
+	}
+	if c := w.claim(); c.Status.Phase != steading.TenantDeletionBlocked || c.Status.GetCondition(steading.ConditionDeletionBlocked).Message != blocked {
+		t.Errorf("claim %+v", c.Status)
+	}
+	if !w.said(blocked) {
+		t.Error("no event")
+	}
+	if !w.get(&steading.Environment{}, "tenant-acme", "dev") {
+		t.Error("Retain deletes claims")
+	}
+	w.waits()
+	if w.said(blocked) {
+		t.Error("the same event again")
+	}
+
+	w.delete(placement("acme", "dev")).settle()
+	if w.namespace() == nil || w.namespace().DeletionTimestamp != nil || !w.get(&rbacv1.RoleBinding{}, "tenant-acme", names.Owners) {
+		t.Error("the namespace was not kept as it was")
+	}
+	if w.get(&rbacv1.Role{}, names.SystemNamespace, names.TenantReader("acme")) || w.get(&rbacv1.RoleBinding{}, names.SystemNamespace, names.TenantReader("acme")) {
+		t.Error("what was made in steading-system stays")
+	}
+	if c := w.claim(); c.Status.Phase != steading.TenantDeleting || c.Status.GetCondition(steading.ConditionDeletionBlocked).Status == corev1.ConditionTrue {
+		t.Errorf("claim %+v", c.Status)
+	}
+	if !w.said("namespace tenant-acme and what is in it stay") {
+		t.Error("nobody was told that the namespace stays")
+	}
+}
+
+func TestDeleteTakesClaimsThenTheNamespace(t *testing.T) {
+	w := newWorld(t, claim(), placement("acme", "dev")).settle()
+	w.create(environment("tenant-acme", "dev")).create(environment("tenant-globex", "web"))
+	w.goes(steading.DeletionDelete).waits()
+	if w.get(&steading.Environment{}, "tenant-acme", "dev") || !w.get(&steading.Environment{}, "tenant-globex", "web") {
+		t.Error("the tenant's claims are to be deleted, and nobody else's")
+	}
+	if w.namespace() == nil {
+		t.Fatal("the namespace went before what is in it")
+	}
+	if c := w.claim(); c.Status.Phase != steading.TenantDeleting {
+		t.Errorf("claim %+v", c.Status)
+	}
+	w.delete(placement("acme", "dev")).settle()
+	if w.namespace() != nil {
+		t.Error("the namespace stays")
+	}
+}
+
+// terminating is a namespace that is being deleted, and cannot be.
+func (w *world) terminating(cs ...corev1.NamespaceCondition) {
+	w.t.Helper()
+	ns := w.namespace()
+	ns.Finalizers = []string{"example.com/held"}
+	w.update(ns)
+	w.delete(ns)
+	ns = w.namespace()
+	ns.Status.Conditions = cs
+	if err := w.kube.Status().Update(context.Background(), ns); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestWhatHoldsUpTheNamespaceIsSaid(t *testing.T) {
+	w := newWorld(t, claim()).settle()
+	w.terminating(
+		corev1.NamespaceCondition{Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionFalse, Message: "All content successfully deleted"},
+		corev1.NamespaceCondition{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Message: "Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances"},
+	)
+	began := w.namespace().DeletionTimestamp.Time
+	w.clock.SetTime(began.Add(time.Second))
+	w.goes(steading.DeletionDelete).waits()
+	if c := w.claim(); c.Status.Phase != steading.TenantDeleting {
+		t.Errorf("blocked before patience ran out: %+v", c.Status)
+	}
+	w.clock.SetTime(began.Add(patience))
+	w.waits()
+	const want = "namespace tenant-acme cannot go: Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances"
+	if c := w.claim(); c.Status.Phase != steading.TenantDeletionBlocked || c.Status.GetCondition(steading.ConditionDeletionBlocked).Message != want {
+		t.Errorf("claim %+v", c.Status)
+	}
+
+	ns := w.namespace()
+	ns.Finalizers = nil
+	w.update(ns)
+	w.settle()
+}
+
+func TestANamespaceThatSomeoneDeletesIsNotReady(t *testing.T) {
+	w := newWorld(t).settle()
+	w.terminating()
+	if done, err := w.look(); !done || err != nil {
+		t.Fatalf("done %t, error %v", done, err)
+	}
+	if c := w.home.GetCondition("Ready"); c.Status != corev1.ConditionFalse || c.Reason != steading.ReasonNamespaceBlocked {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+func TestOtherTenantsHoldNothingUp(t *testing.T) {
+	other := &v1alpha1.Home{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "globex", Labels: map[string]string{names.LabelTenant: "globex"}}}
+	newWorld(t, other, placement("globex", "web")).settle().goes(steading.DeletionDelete).settle()
+}
