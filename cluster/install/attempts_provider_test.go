@@ -10,6 +10,12 @@ func binding(namespace, role string) string {
 		"subjects: [{kind: ServiceAccount, namespace: steading-system, name: provider-runtime}]"
 }
 
+func contextReader(name, namespace string) string {
+	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: " + name + ", namespace: " + namespace + "}\n" +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'steading:context-credential-reader'}\n" +
+		"subjects: [{kind: ServiceAccount, namespace: steading-system, name: provider-runtime}]"
+}
+
 func attemptsByProvider() map[string]map[string]attempt {
 	const (
 		dev    = "{app.kubernetes.io/managed-by: steading, steading.dev/tenant: acme, steading.dev/environment: test}"
@@ -38,6 +44,10 @@ func attemptsByProvider() map[string]map[string]attempt {
 			"a token of an environment":         {reason: "It deploys with them.", as: provider, do: token("acme-dev/steading-deployer")},
 			"a role to read a Tenant":           {reason: "Owners see what they use.", as: provider, do: apply(reader("steading-system", "[tenants, tenants/status]", "[acme]", "[get, list, watch]"))},
 			"a binding to read a Tenant":        {reason: "As above.", as: operator, do: apply(readerBinding("steading-owners-acme"))},
+			"a context's credential":            {reason: "It keeps the last good one.", as: provider, do: create(secret("acme-test-credential", "steading-system", "steading.dev/context-credential"))},
+			"a binding to read a credential":    {reason: "It reads what a Context names.", as: provider, do: apply(contextReader("steading-context-test", "tenant-acme"))},
+			"a binding to read environments'":   {reason: "Their Secrets are none of its business.", as: provider, do: apply(contextReader("steading-context-test", "acme-dev")), want: "the provider may read Secrets in the namespaces of tenants' claims only"},
+			"a secret of another type":          {reason: "Operators' Secrets are there.", as: provider, do: create(secret("acme-test-credential", "steading-system", docker)), want: "may not write secrets in it"},
 			"somebody else elsewhere":           {reason: "The policy is the provider's only.", as: argocd, do: create(binding("foreign", "view"))},
 			"a binding in kube-system":          {reason: "The deployer's role there is power over the cluster.", as: provider, do: apply(binding("kube-system", "steading:environment-deployer")), want: "namespace kube-system does not carry Steading's identity: the provider may not write rolebindings in it"},
 			"a binding in steading-system":      {reason: "It would read what it may only get.", as: provider, do: apply(binding("steading-system", "steading:environment-deployer")), want: "namespace steading-system does not carry Steading's identity"},
