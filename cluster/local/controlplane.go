@@ -108,6 +108,8 @@ func (p *Plane) startControllerManager(ctx context.Context) error {
 				"--tls-cert-file=" + cert, "--tls-private-key-file=" + key,
 				"--use-service-account-credentials", "--service-account-private-key-file=" + p.file("pki/sa.key"), "--root-ca-file=" + ca,
 				"--leader-elect=false", "--profiling=false",
+				// A machine that sleeps, or has too much to do, must not lose its node.
+				"--node-monitor-grace-period=10m",
 				// The defaults of 20 and 30 are made for clusters with several masters.
 				"--kube-api-qps=200", "--kube-api-burst=400",
 			},

@@ -62,7 +62,7 @@ func (p *Plane) startKWOK(ctx context.Context) error {
 			Args: []string{
 				"--kubeconfig=" + kubeconfig, "--server-address=" + loopback(port[0]), "--node-port=" + strconv.Itoa(port[0]), "--node-ip=127.0.0.1",
 				"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-				"--enable-crds=Stage", "--cidr=10.244.0.0/16",
+				"--enable-crds=Stage", "--cidr=10.244.0.0/16", "--node-lease-duration-seconds=40",
 			},
 			Ready: func(ctx context.Context) error {
 				return get(ctx, http.DefaultClient, "http://"+loopback(port[0])+"/healthz")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,6 +95,19 @@ func TestPlaneRunsWorkload(t *testing.T) {
 	}
 	eventually(t, 60*time.Second, "the namespace is gone", func() bool {
 		return kerrors.IsNotFound(p.Client().Get(t.Context(), client.ObjectKeyFromObject(ns), ns))
+	})
+}
+
+// Without heartbeats the node is given up after 50 s, and its pods with it.
+func TestNodeHasHeartbeat(t *testing.T) {
+	p := startPlane(t, Options{Name: "heartbeat"})
+	lease := &coordinationv1.Lease{}
+	eventually(t, 15*time.Second, "the node holds its lease", func() bool {
+		return p.Client().Get(t.Context(), client.ObjectKey{Namespace: "kube-node-lease", Name: NodeName}, lease) == nil && lease.Spec.RenewTime != nil
+	})
+	first := lease.Spec.RenewTime.Time
+	eventually(t, 30*time.Second, "the node renews its lease", func() bool {
+		return p.Client().Get(t.Context(), client.ObjectKeyFromObject(lease), lease) == nil && lease.Spec.RenewTime.After(first)
 	})
 }
 
