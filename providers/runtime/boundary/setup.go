@@ -69,7 +69,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Boundary) (managed
 		Reader: c.system,
 		Kinds:  []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseKind)},
 	}}
-	t, err := c.targets.Get(ctx, mg.Spec.ForProvider.Context)
+	t, err := c.targets.Get(ctx, target.NameOf(mg.Spec.ForProvider.Identity.Tenant, mg.Spec.ForProvider.Context))
 	if err != nil {
 		if crossplane.WasDeleted(mg) {
 			return unreached{e, err}, nil

@@ -17,6 +17,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/runtime/boundary"
+	"github.com/steading-dev/steading/providers/runtime/cluster"
 	"github.com/steading-dev/steading/providers/runtime/home"
 	"github.com/steading-dev/steading/providers/runtime/placement"
 	"github.com/steading-dev/steading/providers/runtime/release"
@@ -87,6 +88,9 @@ func setup(mgr manager.Manager, o kit.Options) error {
 	}
 	if err := mgr.Add(targets); err != nil {
 		return errors.Wrap(err, "cannot add the targets to the manager")
+	}
+	if err := cluster.Setup(mgr, o, targets); err != nil {
+		return err
 	}
 	if err := boundary.Setup(mgr, o, targets); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // A cleaner deletes what an Edge made. It goes by the identity that objects carry, so that it finds what an Edge of another
@@ -76,7 +77,7 @@ func (c *cleaner) findInside(ctx context.Context, r v1alpha1.EdgeRemainderSpec, 
 	if c.reach == nil {
 		return nil
 	}
-	pl, err := c.reach(ctx, r.Context, r.Namespace)
+	pl, err := c.reach(ctx, target.NameOf(r.Identity.Tenant, r.Context), r.Namespace)
 	if err != nil {
 		return err
 	}

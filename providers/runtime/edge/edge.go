@@ -12,6 +12,7 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // Times to look again at what should have woken us.
@@ -48,7 +49,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Edge) (managed.Exte
 		return e.observeDeletion(ctx, mg)
 	}
 	p := mg.Spec.ForProvider
-	pl, err := e.reach(ctx, p.Context, p.Namespace)
+	pl, err := e.reach(ctx, target.NameOf(p.Identity.Tenant, p.Context), p.Namespace)
 	unreached, err := asProblem(err)
 	if err != nil {
 		return managed.ExternalObservation{}, err

@@ -25,13 +25,13 @@ type place struct {
 	refresh func()
 }
 
-// A reach finds the place of an environment. It fails with a [target.UnreachableError] when the cluster does not answer.
-type reach func(ctx context.Context, context, namespace string) (*place, error)
+// A reach finds the place of an environment on a cluster, which has the name that [target.NameOf] gives it. It fails with a [target.UnreachableError] when the cluster does not answer.
+type reach func(ctx context.Context, cluster, namespace string) (*place, error)
 
 // reachBy reaches places by the provider's targets.
 func reachBy(targets *target.Targets) reach {
-	return func(ctx context.Context, context, namespace string) (*place, error) {
-		t, err := targets.Get(ctx, context)
+	return func(ctx context.Context, cluster, namespace string) (*place, error) {
+		t, err := targets.Get(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}

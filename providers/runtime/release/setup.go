@@ -100,7 +100,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Release) (managed.
 		o: c.o.Options, operations: c.operations, rollbackAfter: c.o.RollbackAfter, system: c.system,
 		usage: usage.Log{Client: c.client, Reader: c.system},
 	}
-	t, err := c.o.Targets.Get(ctx, mg.Spec.ForProvider.Context)
+	t, err := c.o.Targets.Get(ctx, target.NameOf(mg.Spec.ForProvider.Identity.Tenant, mg.Spec.ForProvider.Context))
 	if err != nil {
 		if crossplane.WasDeleted(mg) {
 			return unreached{e, err}, nil
