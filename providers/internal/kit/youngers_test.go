@@ -1,0 +1,89 @@
+package kit
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+)
+
+func labelled(o client.Object, name, environment string) client.Object {
+	o.SetNamespace(names.SystemNamespace)
+	o.SetName(name)
+	o.SetLabels(map[string]string{names.LabelTenant: "acme", names.LabelComposite: "xr-" + environment})
+	return o
+}
+
+var kinds = []schema.GroupVersionKind{
+	v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseKind),
+	v1alpha1.GroupVersion.WithKind("Edge"),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.BoundaryKind),
+}
+
+// noEdge is an API server that does not serve the kind Edge.
+var noEdge = interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+	if l.GetObjectKind().GroupVersionKind().Kind == "EdgeList" {
+		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Edge"}}
+	}
+	return c.List(ctx, l, opts...)
+}}
+
+func TestStanding(t *testing.T) {
+	elsewhere := labelled(&v1alpha1.Release{}, "elsewhere", "dev")
+	elsewhere.SetNamespace("default")
+	y := Youngers{Kinds: kinds, Reader: kube(t, noEdge, elsewhere,
+		labelled(&v1alpha1.Release{}, "acme-dev", "dev"), labelled(&v1alpha1.Boundary{}, "acme-dev", "dev"),
+		labelled(&v1alpha1.Boundary{}, "acme-web", "web"), labelled(&v1alpha1.Placement{}, "acme-dev", "dev"))}
+	ctx := context.Background()
+
+	have, err := y.Standing(ctx, names.LabelComposite, "xr-dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Standing{"Boundary acme-dev", "Release acme-dev"}, have); diff != "" {
+		t.Errorf("-want, +have:\n%s", diff)
+	}
+
+	by, err := y.StandingBy(ctx, names.LabelTenant, "acme", names.LabelComposite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]Standing{"xr-dev": {"Boundary acme-dev", "Release acme-dev"}, "xr-web": {"Boundary acme-web"}}
+	if diff := cmp.Diff(want, by); diff != "" {
+		t.Errorf("-want, +have:\n%s", diff)
+	}
+}
+
+func TestStandingNamesThree(t *testing.T) {
+	if have := (Standing{"A a", "B b"}).String(); have != "A a, B b" {
+		t.Error(have)
+	}
+	if have := (Standing{"A a", "B b", "C c", "D d", "E e"}).String(); have != "A a, B b, C c and 2 more" {
+		t.Error(have)
+	}
+}
+
+func TestGone(t *testing.T) {
+	with := func(fs ...string) client.Object {
+		return &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Finalizers: fs}}
+	}
+	p := Gone()
+	if p.Create(event.CreateEvent{Object: with()}) {
+		t.Error("a younger that is made lets no elder go on")
+	}
+	if !p.Delete(event.DeleteEvent{Object: with()}) || !p.Update(event.UpdateEvent{ObjectOld: with("a", "b"), ObjectNew: with("a")}) {
+		t.Error("a younger that goes, or loses a finalizer, does")
+	}
+	if p.Update(event.UpdateEvent{ObjectOld: with("a"), ObjectNew: with("a")}) {
+		t.Error("any other change does not")
+	}
+}
