@@ -40,7 +40,6 @@ type Reconciler struct {
 	poll     kit.Poll
 	charts   Charts
 	floor    func(docker bool) steading.Resources
-	contexts func(ctx context.Context, tenant string) ([]Context, error)
 	usage    usage.Log
 	youngers kit.Youngers
 	reports  *reports
@@ -108,6 +107,7 @@ type pass struct {
 	ledger     *v1alpha1.Ledger
 	home       *v1alpha1.Home
 	placements []v1alpha1.Placement
+	clusters   []v1alpha1.Cluster
 	// gone are the Placements, by index, whose environment is gone; standing is what the other deleted ones wait for.
 	gone      map[int]bool
 	standing  map[int]kit.Standing
@@ -115,7 +115,7 @@ type pass struct {
 	decisions []Decision
 }
 
-// read the tenant's Ledger, Placements and Home, uncached. The Ledger comes first: a Placement that it names and the list
+// read the tenant's Ledger, Placements, Clusters and Home, uncached. The Ledger comes first: a Placement that it names and the list
 // after it does not show is gone, not new.
 func (r *Reconciler) read(ctx context.Context, tenant string) (*pass, error) {
 	p := &pass{Reconciler: r, tenant: tenant, gone: map[int]bool{}, standing: map[int]kit.Standing{}}
@@ -135,6 +135,9 @@ func (r *Reconciler) read(ctx context.Context, tenant string) (*pass, error) {
 		return nil, errors.Wrapf(err, "cannot list the placements of tenant %s", tenant)
 	}
 	p.placements = list.Items
+	if err := p.readClusters(ctx); err != nil {
+		return nil, err
+	}
 
 	home := &v1alpha1.Home{}
 	switch err := r.reader.Get(ctx, key, home); {

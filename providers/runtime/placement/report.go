@@ -53,18 +53,28 @@ func (r *reports) forget(tenant string) {
 	delete(r.last, tenant)
 }
 
-// report writes to the Home what is in use, if it changed. It returns how long that has to wait, or 0.
+// report writes to the Home what is in use, and to the Clusters how full they are, if it changed. It returns how long that has to wait, or 0.
 func (p *pass) report(ctx context.Context) (time.Duration, error) {
 	if p.home == nil {
 		p.reports.forget(p.tenant)
 		return 0, nil
 	}
 	want, err := p.observation(ctx)
-	if err != nil || equality.Semantic.DeepEqual(want, reported(p.home)) {
+	if err != nil {
 		return 0, err
+	}
+	untold := p.untold()
+	if len(untold) == 0 && equality.Semantic.DeepEqual(want, reported(p.home)) {
+		return 0, nil
 	}
 	if wait := p.reports.wait(p.tenant); wait > 0 {
 		return wait, nil
+	}
+	if err := p.tellClusters(ctx, untold); err != nil {
+		return 0, err
+	}
+	if equality.Semantic.DeepEqual(want, reported(p.home)) {
+		return 0, nil
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"atProvider": map[string]any{
 		"environments":      want.Environments,

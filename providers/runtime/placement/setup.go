@@ -44,6 +44,7 @@ func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
 		WithOptions(o.Controller()).
 		Watches(&v1alpha1.Placement{}, tenant, builder.WithPredicates(resource.DesiredStateChanged())).
 		Watches(&v1alpha1.Home{}, tenant, builder.WithPredicates(resource.DesiredStateChanged())).
+		Watches(&v1alpha1.Cluster{}, tenant, builder.WithPredicates(contextChanged())).
 		Watches(&v1alpha1.Boundary{}, tenant, builder.WithPredicates(kit.Gone())).
 		Watches(&v1alpha1.Release{}, tenant, builder.WithPredicates(kit.Gone())).
 		Watches(&v1alpha1.UsageEvent{}, tenant, builder.WithPredicates(created())).
@@ -62,15 +63,11 @@ func newReconciler(c client.Client, uncached client.Reader, o kit.Options, chart
 		poll:     o.Poll,
 		charts:   charts,
 		floor:    v1alpha1.RuntimeFloor,
-		contexts: noContexts,
 		usage:    usage.Log{Client: c, Reader: uncached},
 		youngers: kit.Youngers{Reader: uncached, Kinds: younger},
 		reports:  newReports(o.Clock),
 	}
 }
-
-// noContexts: the platform's own cluster is the only one there is.
-func noContexts(context.Context, string) ([]Context, error) { return nil, nil }
 
 // created passes what is new, which of immutable objects is all that matters.
 func created() predicate.Predicate {

@@ -41,6 +41,8 @@ type Context struct {
 	Problem string
 	// Drain is whether the context keeps what it has and takes no more.
 	Drain bool
+	// Exposure of the environments on it. Nil: they are not exposed.
+	Exposure *v1alpha1.Exposure
 	// Max is how many environments it may hold. Nil: as many as the tenant may have.
 	Max *int32
 }

@@ -29,10 +29,7 @@ func (p *pass) readState(ctx context.Context) error {
 		return err
 	}
 	p.chart(config)
-	if p.state.Contexts, err = p.contexts(ctx, p.tenant); err != nil {
-		return err
-	}
-	p.state.Contexts = append(p.state.Contexts, platformOf(config))
+	p.state.Contexts = p.contexts(config)
 	return p.applicants(ctx)
 }
 
@@ -79,14 +76,6 @@ func (p *pass) chart(config *v1alpha1.ClusterProviderConfig) {
 		return
 	}
 	p.state.Chart = chart
-}
-
-func platformOf(config *v1alpha1.ClusterProviderConfig) Context {
-	c := Context{Name: steading.PlatformContext}
-	if config != nil && config.Spec.PlatformCluster != nil {
-		c.Max = config.Spec.PlatformCluster.MaxEnvironments
-	}
-	return c
 }
 
 // applicants are all Placements but those whose environment is gone.

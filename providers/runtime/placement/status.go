@@ -68,6 +68,7 @@ func (p *pass) mark(pl *v1alpha1.Placement, d Decision) {
 	if d.Held != nil {
 		o.Grant = d.Held.Grant.DeepCopy()
 	}
+	o.Exposure = p.state.exposure(o.Grant)
 	if p.home != nil {
 		s := p.home.Spec.ForProvider.Settings
 		o.Tenant = &v1alpha1.TenantSettings{Owners: s.Owners, Registry: s.Registry, Operations: s.Operations}
