@@ -42,10 +42,12 @@ func Compose(in compose.Input) (compose.Output, error) {
 		if ready, err = compose.Satisfied(in, cluster, observed, desired); err != nil {
 			return compose.Output{}, err
 		}
+		// What the claim says now was tried and does not work, though what it said before still does.
+		ready = ready && observed.GetCondition(xpv2.TypeSynced).Status != "False"
 	}
-	out := compose.Output{Ready: ready, Conditions: conditions(observed, ready)}
+	out := compose.Output{Ready: ready, Conditions: conditions(observed)}
 	out.Add(cluster, compose.Child{Object: desired, Ready: ready})
-	status := statusOf(xr.Spec, observed, ready, out.Conditions)
+	status := statusOf(xr.Spec, observed, out.Conditions)
 	out.Status = &status
 	if e := transition(xr.Status, status); e != nil {
 		out.Events = append(out.Events, *e)
@@ -81,13 +83,13 @@ func desiredCluster(m compose.Machinery, tenant string, spec steading.ContextSpe
 }
 
 // conditions say whether the cluster is reached and guarded.
-func conditions(c *runtimev1.Cluster, ready bool) []xpv2.Condition {
+func conditions(c *runtimev1.Cluster) []xpv2.Condition {
 	if c == nil {
 		return []xpv2.Condition{compose.False(steading.ConditionReachable, steading.ReasonPendingDecision, "the cluster has not been tried yet")}
 	}
-	reachable := compose.True(steading.ConditionReachable, steading.ReasonReachable, "")
-	if !ready {
-		reachable = compose.NotReady(steading.ConditionReachable, c)
+	reachable := compose.NotReady(steading.ConditionReachable, c)
+	if runs(c) {
+		reachable = compose.True(steading.ConditionReachable, steading.ReasonReachable, refused(c))
 	}
 	guarded := compose.True(steading.ConditionGuarded, steading.ReasonGuarded, "")
 	if !c.Status.AtProvider.Guarded {
@@ -96,11 +98,22 @@ func conditions(c *runtimev1.Cluster, ready bool) []xpv2.Condition {
 	return []xpv2.Condition{reachable, guarded}
 }
 
+// runs reports whether the cluster is reached, be it by the last good credential only.
+func runs(c *runtimev1.Cluster) bool { return c.GetCondition(xpv2.TypeReady).Status == "True" }
+
+// refused says what is wrong with what the claim says now, empty when nothing is.
+func refused(c *runtimev1.Cluster) string {
+	if s := c.GetCondition(xpv2.TypeSynced); s.Status == "False" {
+		return s.Message
+	}
+	return ""
+}
+
 // statusOf is the context's status, from what is seen of its Cluster.
-func statusOf(spec steading.ContextSpec, c *runtimev1.Cluster, ready bool, cs []xpv2.Condition) steading.ContextStatus {
+func statusOf(spec steading.ContextSpec, c *runtimev1.Cluster, cs []xpv2.Condition) steading.ContextStatus {
 	s := steading.ContextStatus{Phase: steading.ContextPending}
 	for _, cond := range cs {
-		if cond.Status == "False" && cond.Message != "" {
+		if cond.Message != "" {
 			s.Message = cond.Message
 			break
 		}
@@ -113,9 +126,9 @@ func statusOf(spec steading.ContextSpec, c *runtimev1.Cluster, ready bool, cs []
 	guarded := o.Guarded
 	s.Guarded = &guarded
 	switch {
-	case ready && spec.Drain:
+	case runs(c) && spec.Drain:
 		s.Phase = steading.ContextDraining
-	case ready:
+	case runs(c):
 		s.Phase = steading.ContextRunning
 	case c.GetCondition(xpv2.TypeReady).Reason == steading.ReasonTargetUnreachable, !o.Reachable && o.Version != "":
 		s.Phase = steading.ContextUnreachable

@@ -77,6 +77,14 @@ func TestCompose(t *testing.T) {
 				c.Status.AtProvider = runtimev1.ClusterObservation{Guarded: true, Version: "v1.35.4"}
 			},
 		},
+		"LastGoodCredential": {
+			reason: "A new credential that does not work leaves the context running on the old one, not ready, with the reason.", phase: steading.ContextRunning,
+			message: "the API server refuses the token",
+			edit: func(c *runtimev1.Cluster) {
+				c.SetConditions(xpv2.Available(), xpv2.Condition{Type: xpv2.TypeSynced, Status: "False", Reason: "ReconcileError", Message: "the API server refuses the token"})
+				c.Status.AtProvider = runtimev1.ClusterObservation{Reachable: true, Guarded: true, Version: "v1.35.4"}
+			},
+		},
 		"WrongCiphertext": {
 			reason: "A credential that never worked leaves the context pending, with the reason.", phase: steading.ContextPending,
 			message: "the ciphertext was made for context other",
