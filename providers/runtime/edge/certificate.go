@@ -55,6 +55,9 @@ func (e *external) lookAtCertificate(ctx context.Context, mg *v1alpha1.Edge) (*i
 	} else if !installed {
 		is.problem = problemf(steading.ReasonOperatorMissing, "cert-manager is not installed on the control plane (kind Certificate of cert-manager.io is not served): the operator installs it, or takes spec.certificates out of ClusterProviderConfig %s", name)
 	}
+	if why := refuseName("*."+domainOf(p), "certificate"); why != "" {
+		is.problem = first(is.problem, &problem{steading.ReasonNameRefused, why})
+	}
 	if err := e.findSource(ctx, p, is); err != nil || !installed {
 		return is, err
 	}

@@ -71,7 +71,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Edge) (managed.Exte
 	}
 	in := &inside{problem: unreached, hosts: mg.Status.AtProvider.Hosts}
 	if pl != nil {
-		if in, err = e.lookInside(ctx, p, pl, services, is.source); err != nil {
+		if in, err = e.lookInside(ctx, mg, pl, services, is.source); err != nil {
 			return managed.ExternalObservation{}, err
 		}
 	}

@@ -31,15 +31,20 @@ func refuseHost(s v1alpha1.ExposedService, suffix string) string {
 	if !strings.HasSuffix(s.Host, suffix) {
 		return fmt.Sprintf("host %s of service %s does not end in %s, as all hosts of this environment do", s.Host, s.Name, suffix)
 	}
-	if len(s.Host) > longestName {
-		return fmt.Sprintf("host %s has %d characters and DNS allows %d: give the context a zone shorter by %d", s.Host, len(s.Host), longestName, len(s.Host)-longestName)
+	return refuseName(s.Host, "host")
+}
+
+// refuseName says why a name cannot be in DNS; empty when it can.
+func refuseName(name, what string) string {
+	if over := len(name) - longestName; over > 0 {
+		return fmt.Sprintf("%s %s has %d characters and DNS allows %d: give the context a zone that is shorter by %d", what, name, len(name), longestName, over)
 	}
-	for label := range strings.SplitSeq(s.Host, ".") {
+	for label := range strings.SplitSeq(strings.TrimPrefix(name, "*."), ".") {
 		if len(label) > longestLabel {
-			return fmt.Sprintf("label %s of host %s has %d characters and DNS allows %d: choose a shorter name", label, s.Host, len(label), longestLabel)
+			return fmt.Sprintf("label %s of %s %s has %d characters and DNS allows %d: choose a shorter name", label, what, name, len(label), longestLabel)
 		}
 		if problems := validation.IsDNS1123Label(label); len(problems) > 0 {
-			return fmt.Sprintf("label %q of host %s is no DNS label: %s", label, s.Host, problems[0])
+			return fmt.Sprintf("label %q of %s %s is no DNS label: %s", label, what, name, problems[0])
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -33,8 +34,8 @@ type inside struct {
 
 // lookInside compares what is in the environment's namespace with what should be. Source is the Secret of the certificate,
 // nil while there is none; a copy of one that was is kept.
-func (e *external) lookInside(ctx context.Context, p v1alpha1.EdgeParameters, pl *place, services []v1alpha1.ExposedService, source *corev1.Secret) (*inside, error) {
-	in := &inside{}
+func (e *external) lookInside(ctx context.Context, mg *v1alpha1.Edge, pl *place, services []v1alpha1.ExposedService, source *corev1.Secret) (*inside, error) {
+	in, p := &inside{}, mg.Spec.ForProvider
 	var err error
 	if in.problem, err = e.refusePlace(ctx, p, pl); in.problem != nil || err != nil {
 		return in, err
@@ -48,7 +49,7 @@ func (e *external) lookInside(ctx context.Context, p v1alpha1.EdgeParameters, pl
 	if err := e.lookAtCopy(ctx, p, pl, source, in); err != nil {
 		return nil, err
 	}
-	return in, e.lookAtRoutes(ctx, p, pl, services, in)
+	return in, e.lookAtRoutes(ctx, p, pl, services, mg.Status.AtProvider.Hosts, in)
 }
 
 // refusePlace says why nothing can be done in the namespace.
@@ -118,7 +119,7 @@ func (e *external) lookAtCopy(ctx context.Context, p v1alpha1.EdgeParameters, pl
 }
 
 // lookAtRoutes compares the routes. One that is right is not yet one that works: a Gateway may refuse it.
-func (e *external) lookAtRoutes(ctx context.Context, p v1alpha1.EdgeParameters, pl *place, services []v1alpha1.ExposedService, in *inside) error {
+func (e *external) lookAtRoutes(ctx context.Context, p v1alpha1.EdgeParameters, pl *place, services []v1alpha1.ExposedService, held []string, in *inside) error {
 	wanted, err := routes(p, services, in.copied)
 	if err != nil {
 		return errors.Wrap(err, "cannot write the routes")
@@ -140,8 +141,11 @@ func (e *external) lookAtRoutes(ctx context.Context, p v1alpha1.EdgeParameters, 
 			return err
 		}
 		in.problem = first(in.problem, pr)
-		if pr == nil {
-			in.hosts = append(in.hosts, routedBy(want)...)
+		for _, h := range routedBy(want) {
+			// A route that is repaired is not given up.
+			if pr == nil || pr.reason == steading.ReasonExposing && slices.Contains(held, h) {
+				in.hosts = append(in.hosts, h)
+			}
 		}
 	}
 	for i := range standing.items {
@@ -167,7 +171,9 @@ func (e *external) lookAtRoute(ctx context.Context, p v1alpha1.EdgeParameters, p
 	}
 	if differs(want, have) {
 		in.todo = append(in.todo, change{as: pl.deployer, want: want, have: have})
-		return problemf(steading.ReasonExposing, "%s is being changed", called(want)), nil
+		if !slices.Equal(routedBy(want), routedBy(have)) {
+			return problemf(steading.ReasonExposing, "%s is being changed", called(want)), nil
+		}
 	}
 	if want.GroupVersionKind() == httpRouteKind {
 		return accepted(have, *p.Exposure.Ingress.GatewayRef), nil

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,10 +37,15 @@ func (c change) make(ctx context.Context) error {
 	}
 }
 
-// remove an object, unless another has taken its name since it was found.
+// remove an object, unless another has taken its name since it was found. A certificate goes after all that cert-manager
+// made for it, down to the challenges, which leave records in the zone.
 func remove(ctx context.Context, as client.Client, obj client.Object) error {
 	uid := obj.GetUID()
-	err := as.Delete(ctx, obj, client.Preconditions{UID: &uid})
+	opts := []client.DeleteOption{client.Preconditions{UID: &uid}}
+	if obj.GetObjectKind().GroupVersionKind() == certificateKind {
+		opts = append(opts, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	}
+	err := as.Delete(ctx, obj, opts...)
 	if apimeta.IsNoMatchError(err) {
 		return nil
 	}
