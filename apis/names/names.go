@@ -13,6 +13,12 @@ const (
 	Deployer = "steading-deployer"
 	// Owners names the Role and RoleBinding of a tenant's owners, in its namespace and in its environments.
 	Owners = "steading-owners"
+	// TenantOwnerRole is the ClusterRole that a tenant's owners have in its namespace.
+	TenantOwnerRole = "steading:tenant-owner"
+	// EnvironmentOwnerRole is the ClusterRole that a tenant's owners have in its environments.
+	EnvironmentOwnerRole = "steading:environment-owner"
+	// EnvironmentDeployerRole is the ClusterRole that an environment's [Deployer] has in it.
+	EnvironmentDeployerRole = "steading:environment-deployer"
 	// Quota names the ResourceQuota of a namespace that Steading makes.
 	Quota = "steading-quota"
 	// Limits names the LimitRange of an environment's namespace.
@@ -116,7 +122,9 @@ func EdgeRemainder(tenant, environment, uid string) string {
 }
 
 // ContextCredential holds the last good credential of a context, in steading-system.
-func ContextCredential(tenant, context string) string { return Context(tenant, context) + "-credential" }
+func ContextCredential(tenant, context string) string {
+	return Context(tenant, context) + "-credential"
+}
 
 // ContextReader is the RoleBinding in a tenant's namespace by which the provider reads a context's credential there.
 func ContextReader(context string) string { return "steading-context-" + context }

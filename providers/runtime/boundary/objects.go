@@ -19,8 +19,8 @@ import (
 // ClusterRoles that are bound in an environment's namespace. They are installed beside the provider, and on registered
 // clusters by Cluster. The provider may bind them, and needs none of their power itself.
 const (
-	deployerRole = "steading:environment-deployer"
-	ownerRole    = "steading:environment-owner"
+	deployerRole = names.EnvironmentDeployerRole
+	ownerRole    = names.EnvironmentOwnerRole
 )
 
 // Names of the network policies.

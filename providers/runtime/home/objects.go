@@ -39,8 +39,7 @@ func partsOf(h *v1alpha1.Home) []part {
 	p := h.Spec.ForProvider
 	at := metav1.ObjectMeta{Namespace: p.Namespace}
 	parts := []part{
-		role(named(at, names.Owners), ownerRules()),
-		binding(named(at, names.Owners), names.Owners, p.Settings.Owners),
+		binding(named(at, names.Owners), rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.TenantOwnerRole}, p.Settings.Owners),
 		quota(named(at, names.Quota), *p.Settings.Quota.WithDefaults().MaxEnvironments),
 		isolation(named(at, denyAll)),
 	}
@@ -57,39 +56,13 @@ func systemPartsOf(h *v1alpha1.Home) []part {
 	at := named(metav1.ObjectMeta{Namespace: names.SystemNamespace}, names.TenantReader(p.Identity.Tenant))
 	return []part{
 		role(at, readTenant(p.Claim.Name)),
-		binding(at, at.Name, p.Settings.Owners),
+		binding(at, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: at.Name}, p.Settings.Owners),
 	}
 }
 
 func named(m metav1.ObjectMeta, name string) metav1.ObjectMeta {
 	m.Name = name
 	return m
-}
-
-// ownerRules: owners write claims of our kinds and their Secrets, and read events.
-func ownerRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{
-			APIGroups: []string{steading.Group},
-			Resources: []string{"environments", "contexts", "runnerpools"},
-			Verbs:     []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
-		},
-		{
-			APIGroups: []string{steading.Group},
-			Resources: []string{"environments/status", "contexts/status", "runnerpools/status"},
-			Verbs:     []string{"get"},
-		},
-		{
-			APIGroups: []string{corev1.GroupName},
-			Resources: []string{"secrets"},
-			Verbs:     []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
-		},
-		{
-			APIGroups: []string{corev1.GroupName, "events.k8s.io"},
-			Resources: []string{"events"},
-			Verbs:     []string{"get", "list", "watch"},
-		},
-	}
 }
 
 // readTenant: owners read their own Tenant, with what they use of its quota.
@@ -108,11 +81,11 @@ func role(m metav1.ObjectMeta, rules []rbacv1.PolicyRule) part {
 	return part{want: want, live: live, same: func() bool { return equality.Semantic.DeepEqual(want.Rules, live.Rules) }}
 }
 
-func binding(m metav1.ObjectMeta, to string, owners []steading.Subject) part {
+func binding(m metav1.ObjectMeta, to rbacv1.RoleRef, owners []steading.Subject) part {
 	want := &rbacv1.RoleBinding{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "RoleBinding"),
 		ObjectMeta: m,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: to},
+		RoleRef:    to,
 	}
 	for _, o := range owners {
 		want.Subjects = append(want.Subjects, o.RBAC())

@@ -28,13 +28,14 @@ func Outside() []client.Object {
 
 // youngers of a Home are all managed resources of its tenant.
 func youngers() []client.Object {
-	return []client.Object{&v1alpha1.Placement{}, &v1alpha1.Boundary{}, &v1alpha1.Release{}, &v1alpha1.Cluster{}}
+	return []client.Object{&v1alpha1.Placement{}, &v1alpha1.Boundary{}, &v1alpha1.Release{}, &v1alpha1.Edge{}, &v1alpha1.Cluster{}}
 }
 
 var youngerKinds = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind(v1alpha1.PlacementKind),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.BoundaryKind),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseKind),
+	v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeKind),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterKind),
 }
 
