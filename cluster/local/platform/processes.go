@@ -54,7 +54,7 @@ func (p *Platform) runProvider(ctx context.Context, b built) error {
 	if err := p.Plane.ConnectProvider(ctx, Provider); err != nil {
 		return err
 	}
-	if err := p.Plane.Apply(ctx, providerConfig(p.Registry.Host(), b.pushed)); err != nil {
+	if err := p.Plane.Apply(ctx, p.providerConfig(b.pushed)); err != nil {
 		return err
 	}
 	kubeconfig, err := p.Plane.ServiceAccountKubeconfig(ctx, names.SystemNamespace, Provider)
@@ -137,8 +137,13 @@ func (p *Platform) installPackage(ctx context.Context, kind, name, ref string) e
 	}})
 }
 
-// providerConfig names the chart and the image that were just pushed.
-func providerConfig(registry string, pushed pushed) *unstructured.Unstructured {
+// providerConfig names the chart and the image that were just pushed. The edge is on the loopback address, where no context
+// may be unless that is said.
+func (p *Platform) providerConfig(pushed pushed) *unstructured.Unstructured {
+	allowed := []any{}
+	if p.options.Edge {
+		allowed = append(allowed, "127.0.0.1/32")
+	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "runtime.steading.dev/v1alpha1",
 		"kind":       "ClusterProviderConfig",
@@ -146,7 +151,8 @@ func providerConfig(registry string, pushed pushed) *unstructured.Unstructured {
 		"spec": map[string]any{
 			"runtimeChart":       map[string]any{"repository": pushed.chartRepository, "version": pushed.chartVersion},
 			"canonicalImage":     pushed.image,
-			"insecureRegistries": []any{registry},
+			"insecureRegistries": []any{p.Registry.Host()},
+			"allowedTargets":     allowed,
 		},
 	}}
 }
