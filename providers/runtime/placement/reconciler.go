@@ -25,8 +25,9 @@ const tries = 5
 // soon is when to look again after an object changed under the reconciler's hands.
 const soon = 100 * time.Millisecond
 
-// younger kinds that a Placement waits for before it goes. Edge goes before Release.
+// younger kinds that a Placement waits for before it goes.
 var younger = []schema.GroupVersionKind{
+	v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeKind),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.BoundaryKind),
 	v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseKind),
 }
@@ -115,8 +116,8 @@ type pass struct {
 	decisions []Decision
 }
 
-// read the tenant's Ledger, Placements, Clusters and Home, uncached. The Ledger comes first: a Placement that it names and the list
-// after it does not show is gone, not new.
+// read the tenant's Ledger, Placements, Clusters and Home, uncached. The Ledger comes first: a Placement that it names and
+// the list after it does not show is gone, not new.
 func (r *Reconciler) read(ctx context.Context, tenant string) (*pass, error) {
 	p := &pass{Reconciler: r, tenant: tenant, gone: map[int]bool{}, standing: map[int]kit.Standing{}}
 	key := client.ObjectKey{Namespace: names.SystemNamespace, Name: names.Home(tenant)}

@@ -53,7 +53,8 @@ func (r *reports) forget(tenant string) {
 	delete(r.last, tenant)
 }
 
-// report writes to the Home what is in use, and to the Clusters how full they are, if it changed. It returns how long that has to wait, or 0.
+// report writes to the Home what is in use, and to the Clusters how full they are, if it changed. It returns how long that
+// has to wait, or 0.
 func (p *pass) report(ctx context.Context) (time.Duration, error) {
 	if p.home == nil {
 		p.reports.forget(p.tenant)

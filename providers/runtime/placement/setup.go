@@ -45,6 +45,7 @@ func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
 		Watches(&v1alpha1.Placement{}, tenant, builder.WithPredicates(resource.DesiredStateChanged())).
 		Watches(&v1alpha1.Home{}, tenant, builder.WithPredicates(resource.DesiredStateChanged())).
 		Watches(&v1alpha1.Cluster{}, tenant, builder.WithPredicates(contextChanged())).
+		Watches(&v1alpha1.Edge{}, tenant, builder.WithPredicates(kit.Gone())).
 		Watches(&v1alpha1.Boundary{}, tenant, builder.WithPredicates(kit.Gone())).
 		Watches(&v1alpha1.Release{}, tenant, builder.WithPredicates(kit.Gone())).
 		Watches(&v1alpha1.UsageEvent{}, tenant, builder.WithPredicates(created())).

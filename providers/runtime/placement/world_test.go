@@ -50,7 +50,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 		}
 	}
 	kube := fake.NewClientBuilder().WithScheme(s).
-		WithStatusSubresource(&v1alpha1.Placement{}, &v1alpha1.Home{}).
+		WithStatusSubresource(&v1alpha1.Placement{}, &v1alpha1.Home{}, &v1alpha1.Cluster{}).
 		WithObjects(&v1alpha1.ClusterProviderConfig{ObjectMeta: v1.ObjectMeta{Name: names.DefaultProviderConfig}}).
 		WithObjects(objs...).Build()
 	w := &world{t: t, kube: kube, clock: clocktesting.NewFakeClock(epoch), charts: &fakeCharts{}}
