@@ -54,7 +54,7 @@ func (w *world) put(kind schema.GroupVersionKind, namespace, name string, f func
 	w.t.Helper()
 	u := newObject(kind, namespace, name)
 	f(u, u.Object)
-	if err := w.WithWatch.Create(context.Background(), u); err != nil {
+	if err := w.Create(context.Background(), u); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -104,7 +104,7 @@ func (w *world) wantNothingLeft() {
 
 func TestDeletion(t *testing.T) {
 	deleteObj := func(w *world, obj client.Object) {
-		if err := w.WithWatch.Delete(context.Background(), obj); err != nil {
+		if err := w.Delete(context.Background(), obj); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestDeletion(t *testing.T) {
 			world: func(w *world) {
 				u := w.get(dnsEndpointKind, names.EdgeNamespace, "acme-dev")
 				u.SetFinalizers([]string{"example.com/stuck"})
-				if err := w.WithWatch.Update(context.Background(), u); err != nil {
+				if err := w.Update(context.Background(), u); err != nil {
 					w.t.Fatal(err)
 				}
 			},
@@ -248,7 +248,7 @@ func leftBehind(t *testing.T, mess func(*world)) (*world, *v1alpha1.Edge) {
 	}
 	r := w.remainder()
 	r.CreationTimestamp = metav1.NewTime(now.Add(time.Minute))
-	if err := w.WithWatch.Update(context.Background(), r); err != nil {
+	if err := w.Update(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
 	w.told()
@@ -273,8 +273,8 @@ func TestRemainder(t *testing.T) {
 		}
 		c := w.get(challengeKind, names.EdgeNamespace, "acme-dev-1-2-3")
 		c.SetFinalizers(nil)
-		_ = w.WithWatch.Update(context.Background(), c)
-		_ = w.WithWatch.Delete(context.Background(), c)
+		_ = w.Update(context.Background(), c)
+		_ = w.Delete(context.Background(), c)
 		if _, err := w.tidy(); err != nil || w.remainder() != nil {
 			t.Errorf("it is clean and the remainder stays: %v", err)
 		}
@@ -302,7 +302,7 @@ func TestRemainder(t *testing.T) {
 		c := &steading.Environment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "dev"}}
 		_ = w.Get(context.Background(), client.ObjectKeyFromObject(c), c)
 		c.Annotations = map[string]string{names.AnnotationAbandon: "uid-1"}
-		_ = w.WithWatch.Update(context.Background(), c)
+		_ = w.Update(context.Background(), c)
 		if _, err := w.tidy(); err != nil || w.remainder() != nil {
 			t.Errorf("the operator gave the cluster up: %v", err)
 		}
@@ -310,11 +310,11 @@ func TestRemainder(t *testing.T) {
 	t.Run("ContextGone", func(t *testing.T) {
 		w, mg := leftBehind(t, func(w *world) { w.unreachable = true })
 		r := w.remainder()
-		if err := w.WithWatch.Delete(context.Background(), r); err != nil {
+		if err := w.Delete(context.Background(), r); err != nil {
 			t.Fatal(err)
 		}
 		cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme-edge"}}
-		if err := w.WithWatch.Create(context.Background(), cluster); err != nil {
+		if err := w.Create(context.Background(), cluster); err != nil {
 			t.Fatal(err)
 		}
 		mg.Spec.ForProvider.Context = "edge"
@@ -322,14 +322,14 @@ func TestRemainder(t *testing.T) {
 		if _, err := w.tidy(); err != nil || w.remainder() == nil {
 			t.Fatalf("the context is still there: %v", err)
 		}
-		_ = w.WithWatch.Delete(context.Background(), cluster)
+		_ = w.Delete(context.Background(), cluster)
 		if _, err := w.tidy(); err != nil || w.remainder() != nil {
 			t.Errorf("the context is gone: %v", err)
 		}
 	})
 	t.Run("Superseded", func(t *testing.T) {
 		w, _ := leftBehind(t, challenge)
-		if err := w.WithWatch.Create(context.Background(), edge(func(e *v1alpha1.Edge) { e.UID = "edge-3" })); err != nil {
+		if err := w.Create(context.Background(), edge(func(e *v1alpha1.Edge) { e.UID = "edge-3" })); err != nil {
 			t.Fatal(err)
 		}
 		w.converge(edge())

@@ -69,7 +69,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Edge) (managed.Exte
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	in := &inside{problem: unreached, hosts: mg.Status.AtProvider.Hosts}
+	in := &inside{problem: unreached, hosts: held(mg, services)}
 	if pl != nil {
 		if in, err = e.lookInside(ctx, mg, pl, services, is.source); err != nil {
 			return managed.ExternalObservation{}, err

@@ -158,7 +158,7 @@ func TestVerdicts(t *testing.T) {
 	foreign := func(kind schema.GroupVersionKind, namespace, name string) func(*world) {
 		return func(w *world) {
 			u := newObject(kind, namespace, name)
-			if err := w.WithWatch.Create(context.Background(), u); err != nil {
+			if err := w.Create(context.Background(), u); err != nil {
 				w.t.Fatal(err)
 			}
 		}
@@ -184,11 +184,11 @@ func TestVerdicts(t *testing.T) {
 			edge:   edge(),
 			world: func(w *world) {
 				c := config()
-				if err := w.WithWatch.Get(context.Background(), client.ObjectKeyFromObject(c), c); err != nil {
+				if err := w.Get(context.Background(), client.ObjectKeyFromObject(c), c); err != nil {
 					w.t.Fatal(err)
 				}
 				c.Spec.Certificates = nil
-				if err := w.WithWatch.Update(context.Background(), c); err != nil {
+				if err := w.Update(context.Background(), c); err != nil {
 					w.t.Fatal(err)
 				}
 			},
@@ -246,7 +246,7 @@ func TestVerdicts(t *testing.T) {
 				u := newObject(challengeKind, names.EdgeNamespace, "acme-dev-1-2-3")
 				u.Object["spec"] = map[string]any{"dnsName": "acme-dev.services.example.com"}
 				u.Object["status"] = map[string]any{"reason": "no configured challenge solvers can be used for this challenge"}
-				if err := w.WithWatch.Create(context.Background(), u); err != nil {
+				if err := w.Create(context.Background(), u); err != nil {
 					w.t.Fatal(err)
 				}
 			},
@@ -266,7 +266,7 @@ func TestVerdicts(t *testing.T) {
 			reason: "a namespace that is not the environment's is not touched",
 			edge:   edge(func(e *v1alpha1.Edge) { e.Spec.ForProvider.Namespace = "kube-system" }),
 			world: func(w *world) {
-				if err := w.WithWatch.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}); err != nil {
+				if err := w.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}); err != nil {
 					w.t.Fatal(err)
 				}
 			},
@@ -276,7 +276,7 @@ func TestVerdicts(t *testing.T) {
 			reason: "the account is not there yet",
 			edge:   edge(),
 			world: func(w *world) {
-				if err := w.WithWatch.Delete(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-dev", Name: names.Deployer}}); err != nil {
+				if err := w.Delete(context.Background(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-dev", Name: names.Deployer}}); err != nil {
 					w.t.Fatal(err)
 				}
 			},
@@ -425,7 +425,7 @@ func TestFollows(t *testing.T) {
 		"RecordsGone": {
 			reason: "somebody deleted the records",
 			change: func(w *world, _ *v1alpha1.Edge) {
-				_ = w.WithWatch.Delete(context.Background(), newObject(dnsEndpointKind, names.EdgeNamespace, "acme-dev"))
+				_ = w.Delete(context.Background(), newObject(dnsEndpointKind, names.EdgeNamespace, "acme-dev"))
 			},
 			want: func(w *world) bool { return w.exists(dnsEndpointKind, names.EdgeNamespace, "acme-dev") },
 		},
@@ -433,15 +433,15 @@ func TestFollows(t *testing.T) {
 			reason: "a new certificate is copied",
 			change: func(w *world, e *v1alpha1.Edge) {
 				s := issued(e)
-				_ = w.WithWatch.Get(context.Background(), client.ObjectKeyFromObject(s), s)
+				_ = w.Get(context.Background(), client.ObjectKeyFromObject(s), s)
 				s.Data["tls.crt"] = []byte("renewed")
-				_ = w.WithWatch.Update(context.Background(), s)
+				_ = w.Update(context.Background(), s)
 			},
 			want: func(w *world) bool { return string(copyOf(w).Data["tls.crt"]) == "renewed" },
 		},
 		"SourceGone": {
 			reason: "the copy is kept while there is no other",
-			change: func(w *world, e *v1alpha1.Edge) { _ = w.WithWatch.Delete(context.Background(), issued(e)) },
+			change: func(w *world, e *v1alpha1.Edge) { _ = w.Delete(context.Background(), issued(e)) },
 			want: func(w *world) bool {
 				_, tls, _ := unstructured.NestedSlice(w.get(ingressKind, "acme-dev", "acme-edge").Object, "spec", "tls")
 				return tls && string(copyOf(w).Data["tls.crt"]) == "certificate"
@@ -451,9 +451,9 @@ func TestFollows(t *testing.T) {
 			reason: "a Secret of the wrong type, which is for life, is made anew",
 			change: func(w *world, _ *v1alpha1.Edge) {
 				s := copyOf(w)
-				_ = w.WithWatch.Delete(context.Background(), s)
+				_ = w.Delete(context.Background(), s)
 				s.ResourceVersion, s.Type = "", corev1.SecretTypeOpaque
-				_ = w.WithWatch.Create(context.Background(), s)
+				_ = w.Create(context.Background(), s)
 			},
 			want: func(w *world) bool { return copyOf(w).Type == corev1.SecretTypeTLS },
 		},
@@ -461,9 +461,9 @@ func TestFollows(t *testing.T) {
 			reason: "the certificate stays when the operator's issuer is taken out of the config",
 			change: func(w *world, _ *v1alpha1.Edge) {
 				c := config()
-				_ = w.WithWatch.Get(context.Background(), client.ObjectKeyFromObject(c), c)
+				_ = w.Get(context.Background(), client.ObjectKeyFromObject(c), c)
 				c.Spec.Certificates = nil
-				_ = w.WithWatch.Update(context.Background(), c)
+				_ = w.Update(context.Background(), c)
 			},
 			want: func(w *world) bool {
 				issuer, _, _ := unstructured.NestedString(w.get(certificateKind, names.EdgeNamespace, "acme-dev").Object, "spec", "issuerRef", "name")
@@ -499,7 +499,7 @@ func contained(in []string, s string) bool {
 
 func copyOf(w *world) *corev1.Secret {
 	s := &corev1.Secret{}
-	if err := w.WithWatch.Get(context.Background(), client.ObjectKey{Namespace: "acme-dev", Name: "acme-dev-wildcard-tls"}, s); err != nil {
+	if err := w.Get(context.Background(), client.ObjectKey{Namespace: "acme-dev", Name: "acme-dev-wildcard-tls"}, s); err != nil {
 		w.t.Fatal(err)
 	}
 	return s

@@ -35,7 +35,8 @@ type inside struct {
 // lookInside compares what is in the environment's namespace with what should be. Source is the Secret of the certificate,
 // nil while there is none; a copy of one that was is kept.
 func (e *external) lookInside(ctx context.Context, mg *v1alpha1.Edge, pl *place, services []v1alpha1.ExposedService, source *corev1.Secret) (*inside, error) {
-	in, p := &inside{}, mg.Spec.ForProvider
+	p := mg.Spec.ForProvider
+	in := &inside{hosts: held(mg, services)}
 	var err error
 	if in.problem, err = e.refusePlace(ctx, p, pl); in.problem != nil || err != nil {
 		return in, err
@@ -49,7 +50,19 @@ func (e *external) lookInside(ctx context.Context, mg *v1alpha1.Edge, pl *place,
 	if err := e.lookAtCopy(ctx, p, pl, source, in); err != nil {
 		return nil, err
 	}
-	return in, e.lookAtRoutes(ctx, p, pl, services, mg.Status.AtProvider.Hosts, in)
+	return in, e.lookAtRoutes(ctx, p, pl, services, in)
+}
+
+// held are the hosts of the services that were routed when it was last looked. They stay so while something is in the way
+// of looking, or is repaired.
+func held(mg *v1alpha1.Edge, services []v1alpha1.ExposedService) []string {
+	var hosts []string
+	for _, s := range services {
+		if slices.Contains(mg.Status.AtProvider.Hosts, s.Host) {
+			hosts = append(hosts, s.Host)
+		}
+	}
+	return hosts
 }
 
 // refusePlace says why nothing can be done in the namespace.
@@ -119,7 +132,7 @@ func (e *external) lookAtCopy(ctx context.Context, p v1alpha1.EdgeParameters, pl
 }
 
 // lookAtRoutes compares the routes. One that is right is not yet one that works: a Gateway may refuse it.
-func (e *external) lookAtRoutes(ctx context.Context, p v1alpha1.EdgeParameters, pl *place, services []v1alpha1.ExposedService, held []string, in *inside) error {
+func (e *external) lookAtRoutes(ctx context.Context, p v1alpha1.EdgeParameters, pl *place, services []v1alpha1.ExposedService, in *inside) error {
 	wanted, err := routes(p, services, in.copied)
 	if err != nil {
 		return errors.Wrap(err, "cannot write the routes")
@@ -133,7 +146,8 @@ func (e *external) lookAtRoutes(ctx context.Context, p v1alpha1.EdgeParameters, 
 		in.problem = problemf(steading.ReasonOperatorMissing, "the cluster of context %s does not serve HTTPRoutes (%s): install the Gateway API there, or give the context an ingress class", p.Context, httpRouteKind.GroupVersion())
 		wanted = nil
 	}
-	keep := map[string]bool{}
+	keep, held := map[string]bool{}, in.hosts
+	in.hosts = nil
 	for _, want := range wanted {
 		keep[called(want)] = true
 		pr, err := e.lookAtRoute(ctx, p, pl, want, in)

@@ -106,7 +106,7 @@ func TestHostComesFree(t *testing.T) {
 	if got := mg.Status.AtProvider; got.Exposed.Reason != "HostTaken" || len(got.Hosts) != 1 || got.Hosts[0] != "ui.acme-dev.services.example.com" {
 		t.Errorf("the host that is its own stays routed: got %+v", got)
 	}
-	if err := w.WithWatch.Delete(context.Background(), taker); err != nil {
+	if err := w.Delete(context.Background(), taker); err != nil {
 		t.Fatal(err)
 	}
 	w.converge(mg)

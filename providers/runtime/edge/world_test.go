@@ -165,11 +165,11 @@ func (w *world) issue(mg *v1alpha1.Edge) {
 	w.t.Helper()
 	c := w.get(certificateKind, names.EdgeNamespace, "acme-dev")
 	c.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "observedGeneration": c.GetGeneration()}}}
-	if err := w.WithWatch.Update(context.Background(), c); err != nil {
+	if err := w.Update(context.Background(), c); err != nil {
 		w.t.Fatal(err)
 	}
 	s := issued(mg)
-	if err := w.WithWatch.Create(context.Background(), s); err != nil {
+	if err := w.Create(context.Background(), s); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -187,7 +187,7 @@ func issued(mg *v1alpha1.Edge) *corev1.Secret {
 func (w *world) get(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	u := newObject(kind, namespace, name)
-	if err := w.WithWatch.Get(context.Background(), client.ObjectKeyFromObject(u), u); err != nil {
+	if err := w.Get(context.Background(), client.ObjectKeyFromObject(u), u); err != nil {
 		w.t.Fatal(err)
 	}
 	return u
@@ -196,7 +196,7 @@ func (w *world) get(kind schema.GroupVersionKind, namespace, name string) *unstr
 func (w *world) exists(kind schema.GroupVersionKind, namespace, name string) bool {
 	w.t.Helper()
 	u := newObject(kind, namespace, name)
-	err := w.WithWatch.Get(context.Background(), client.ObjectKeyFromObject(u), u)
+	err := w.Get(context.Background(), client.ObjectKeyFromObject(u), u)
 	if client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func (w *world) exists(kind schema.GroupVersionKind, namespace, name string) boo
 func (w *world) change(obj *unstructured.Unstructured, f func(map[string]any)) {
 	w.t.Helper()
 	f(obj.Object)
-	if err := w.WithWatch.Update(context.Background(), obj); err != nil {
+	if err := w.Update(context.Background(), obj); err != nil {
 		w.t.Fatal(err)
 	}
 }
