@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -107,8 +106,10 @@ func (e Endpoint) ask(ctx context.Context, c *http.Client, method, path string, 
 
 // judge an answer by its status and kind.
 func (e Endpoint) judge(res *http.Response, body []byte) error {
-	status := &metav1.Status{}
-	speaks := isJSON(res) && json.Unmarshal(body, status) == nil
+	said := struct {
+		Message string `json:"message"`
+	}{}
+	speaks := isJSON(res) && json.Unmarshal(body, &said) == nil
 	switch code := res.StatusCode; {
 	case code == http.StatusUnauthorized:
 		return problem(steading.ReasonCredentialRefused, "the API server refuses the %s (401 Unauthorized): it is wrong, has expired or was revoked", e.Credential)
@@ -117,7 +118,7 @@ func (e Endpoint) judge(res *http.Response, body []byte) error {
 	case !speaks:
 		return problem(steading.ReasonWrongAnswer, "it answers with %s (%d), not as an API server of Kubernetes does: check spec.server", kindOf(res), code)
 	case code == http.StatusForbidden:
-		return problem(steading.ReasonCredentialRefused, "the API server does not let the %s ask who it is (403 Forbidden): %s", e.Credential, kit.CleanMessage(status.Message))
+		return problem(steading.ReasonCredentialRefused, "the API server does not let the %s ask who it is (403 Forbidden): %s", e.Credential, kit.CleanMessage(said.Message))
 	case code == http.StatusNotFound:
 		return problem(steading.ReasonWrongAnswer, "it has no SelfSubjectReview, which API servers of Kubernetes 1.28 and newer have: check spec.server, or upgrade the cluster")
 	case code >= 300:
@@ -148,7 +149,7 @@ func (e Endpoint) failed(err error) error {
 		known    *Problem
 		redirect *target.RedirectError
 		address  *AddressError
-		alert    tls.AlertError
+		remote   *net.OpError
 		record   tls.RecordHeaderError
 		dns      *net.DNSError
 		timeout  net.Error
@@ -163,8 +164,9 @@ func (e Endpoint) failed(err error) error {
 		return problem(steading.ReasonAddressRefused, "%s", address)
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return problem(steading.ReasonCAMismatch, "%s", unverified(err))
-	case errors.As(err, &alert) && strings.Contains(alert.Error(), "certificate"):
-		return problem(steading.ReasonCredentialRefused, "the server refuses the %s during the TLS handshake (%s)", e.Credential, alert)
+	case errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Err.Error(), "certificate"):
+		// A TLS alert about our certificate. Its type is not exported.
+		return problem(steading.ReasonCredentialRefused, "the server refuses the %s during the TLS handshake (%s)", e.Credential, remote.Err)
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return problem(steading.ReasonWrongAnswer, "it does not speak TLS: check spec.server")
 	case errors.As(err, &dns):
