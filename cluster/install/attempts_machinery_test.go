@@ -56,14 +56,14 @@ func attemptsOnMachinery() map[string]map[string]attempt {
 		"refuse-changing-managed-resources": {
 			"crossplane makes one":                {reason: "It does.", as: crossplane, do: create(newBoundary)},
 			"crossplane changes one":              {reason: "It does.", as: crossplane, do: change(boundary, more)},
-			"the provider keeps finalizers":       {reason: "It does.", as: provider, do: change(boundary, free)},
-			"the provider writes status":          {reason: "It does.", as: provider, do: changeStatus(boundary, "status: {atProvider: {namespace: acme-dev}}")},
+			"the provider keeps finalizers":       {reason: "It does.", as: provider, do: replace(boundary, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })},
+			"the provider writes status":          {reason: "It does.", as: provider, do: replaceStatus(boundary, "acme-dev")},
 			"the provider writes all of it back":  {reason: "A typed client changes nothing by the way.", as: provider, do: typed},
 			"the garbage collector lets go":       {reason: "It ends foreground deletion by a finalizer.", as: garbageCollector, do: change(boundary, free)},
 			"an operator breaks the glass":        {reason: "By setting the annotation.", as: operator, do: change(boundary, "metadata: {annotations: {steading.dev/break-glass: 'ticket 1'}}")},
 			"an operator behind broken glass":     {reason: "Then he may.", as: operator, do: change(cracked, more)},
 			"an operator mends the glass":         {reason: "Taking the annotation away.", as: operator, do: change(cracked, "metadata: {annotations: {steading.dev/break-glass: null}}")},
-			"the provider raises a cap":           {reason: "It reports; it does not decide.", as: provider, do: change(boundary, more), want: "Boundary acme-dev: its provider may change its metadata and status only"},
+			"the provider raises a cap":           {reason: "It reports; it does not decide.", as: provider, do: replace(boundary, raise), want: "Boundary acme-dev: its provider may change its metadata and status only"},
 			"somebody makes one":                  {reason: "It would make a namespace of his choice.", as: argocd, do: create(newBoundary), want: "is composed from a claim: change the claim"},
 			"somebody changes one":                {reason: "The claim says what is to be.", as: argocd, do: change(boundary, more), want: "Boundary acme-dev is composed from a claim"},
 			"somebody drops its finalizers":       {reason: "What it stands for would stay behind.", as: argocd, do: change(boundary, free), want: "Boundary acme-dev is composed from a claim"},
@@ -121,5 +121,24 @@ func setLabel(key, value string) func(*unstructured.Unstructured) {
 		}
 		l[key] = value
 		o.SetLabels(l)
+	}
+}
+
+// raise edits a Boundary for replace.
+func raise(o *unstructured.Unstructured) {
+	_ = unstructured.SetNestedField(o.Object, "64", "spec", "forProvider", "caps", "cpu") // It fails on what is no Boundary, which the test then shows.
+}
+
+// replaceStatus of a Boundary, as its controller does.
+func replaceStatus(id, namespace string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		o := object(id)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedField(o.Object, namespace, "status", "atProvider", "namespace"); err != nil {
+			return err
+		}
+		return c.Status().Update(ctx, o, client.DryRunAll)
 	}
 }
