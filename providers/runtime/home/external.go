@@ -7,6 +7,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -69,14 +70,15 @@ func (e *external) Observe(ctx context.Context, h *v1alpha1.Home) (managed.Exter
 }
 
 func (e *external) observeParts(ctx context.Context, h *v1alpha1.Home) (managed.ExternalObservation, error) {
+	parts := partsOf(h)
 	var err error
-	if e.stale, err = e.staleOf(ctx, h, partsOf(h)); err != nil {
+	if e.stale, err = e.staleOf(ctx, h, parts); err != nil {
 		return managed.ExternalObservation{}, err
 	}
 	h.Status.AtProvider.Namespace = e.ns.Name
 	upToDate := len(e.stale) == 0 && stamped(e.ns, h)
 	if upToDate {
-		kit.MarkReady(h)
+		markReady(h, parts)
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate}, nil
 }
@@ -131,8 +133,22 @@ func (e *external) Update(ctx context.Context, h *v1alpha1.Home) (managed.Extern
 	if err := e.apply(ctx, e.stale); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	kit.MarkReady(h)
+	markReady(h, e.stale)
 	return managed.ExternalUpdate{}, nil
+}
+
+// markReady unless the API server still has to do something about the parts.
+func markReady(h *v1alpha1.Home, parts []part) {
+	for _, p := range parts {
+		if p.missing == nil {
+			continue
+		}
+		if m := p.missing(); m != "" {
+			kit.MarkNotReady(h, xpv2.ReasonCreating, m)
+			return
+		}
+	}
+	kit.MarkReady(h)
 }
 
 func (e *external) apply(ctx context.Context, parts []part) error {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -113,13 +114,22 @@ func (w *world) settle() *world {
 	return w
 }
 
+// count plays the quota controller's first pass over the tenant's namespace.
+func (w *world) count() *world {
+	w.t.Helper()
+	q := &corev1.ResourceQuota{}
+	w.get(q, "tenant-acme", names.Quota)
+	q.Status.Used = corev1.ResourceList{quotaOfEnvironments: resource.MustParse("0")}
+	w.update(q)
+	return w
+}
+
 // waits checks that the Home is not done after a look.
-func (w *world) waits() *world {
+func (w *world) waits() {
 	w.t.Helper()
 	if done, err := w.look(); done || err != nil {
 		w.t.Fatalf("done %t, error %v", done, err)
 	}
-	return w
 }
 
 func (w *world) get(o client.Object, namespace, name string) bool {
@@ -207,6 +217,10 @@ func environment(namespace, name string) *steading.Environment {
 
 func TestAHomeIsMade(t *testing.T) {
 	w := newWorld(t).settle()
+	if c := w.home.GetCondition("Ready"); c.Status != "False" || !strings.Contains(c.Message, "does not count environments yet") {
+		t.Errorf("before the API server counts: %+v", c)
+	}
+	w.count().settle()
 	ns := w.namespace()
 	if ns == nil || !kit.Stamped(ns, w.home.Spec.ForProvider.Identity) || ns.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
 		t.Fatalf("namespace %+v", ns)

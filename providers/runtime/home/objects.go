@@ -32,6 +32,9 @@ type part struct {
 	live client.Object
 	// same reports whether what matters of the live object is as wanted.
 	same func() bool
+	// missing says what the API server still has to do before the object, as it was read or applied last, works. Nil:
+	// nothing.
+	missing func() string
 }
 
 // partsOf a Home.
@@ -105,7 +108,23 @@ func quota(m metav1.ObjectMeta, limit int32) part {
 		}},
 	}
 	live := &corev1.ResourceQuota{}
-	return part{want: want, live: live, same: func() bool { return equality.Semantic.DeepEqual(want.Spec, live.Spec) }}
+	return part{
+		want: want, live: live,
+		same: func() bool { return equality.Semantic.DeepEqual(want.Spec, live.Spec) },
+		missing: func() string {
+			if counts(want) || counts(live) {
+				return ""
+			}
+			return "quota " + want.Name + " does not count environments yet; until it does the API server refuses them"
+		},
+	}
+}
+
+// counts reports whether the API server knows how many environments there are. For half a minute after a cluster has
+// learned of Environments it does not, and refuses them all.
+func counts(q *corev1.ResourceQuota) bool {
+	_, known := q.Status.Used[quotaOfEnvironments]
+	return known
 }
 
 // isolation: nothing runs in a tenant's namespace, and what did would reach nobody.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -51,7 +52,7 @@ func Setup(mgr manager.Manager, o kit.Options) error {
 	}
 	b := kit.WatchTenantClaims(kit.Watch(mgr, &v1alpha1.Home{}, v1alpha1.HomeKind, o))
 	for _, obj := range Outside() {
-		b = b.Watches(obj, kit.EnqueueTenant(), builder.WithPredicates(ofTenant(), kit.Drifted()))
+		b = b.Watches(obj, kit.EnqueueTenant(), builder.WithPredicates(ofTenant(), predicate.Or(kit.Drifted(), startsToCount())))
 	}
 	for _, obj := range youngers() {
 		b = b.Watches(obj, kit.EnqueueTenant(), builder.WithPredicates(kit.Gone()))
@@ -66,4 +67,21 @@ func ofTenant() predicate.Predicate {
 		_, environment := o.GetLabels()[names.LabelEnvironment]
 		return !environment
 	})
+}
+
+// startsToCount passes the moment from which a tenant's quota counts its environments.
+func startsToCount() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.ResourceQuota)
+			if !ok {
+				return false
+			}
+			now, ok := e.ObjectNew.(*corev1.ResourceQuota)
+			return ok && counts(now) && !counts(before)
+		},
+	}
 }
