@@ -34,6 +34,7 @@ func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionK
 	opts := append([]managed.ReconcilerOption{
 		managed.WithTypedExternalConnector(connector[T]{c}),
 		managed.WithInitializers(),
+		managed.WithFinalizer(keepStatus{resource.NewAPIFinalizer(mgr.GetClient(), managed.FinalizerName)}),
 		managed.WithDeterministicExternalName(true),
 		managed.WithCreationGracePeriod(0),
 		managed.WithManagementPolicies(),
