@@ -10,5 +10,5 @@ import (
 var suite harness.Suite
 
 func TestMain(m *testing.M) {
-	suite.Main(m, platform.Options{Name: "acceptance", ProviderArgs: harness.NoPolling()})
+	suite.Main(m, platform.Options{Name: "acceptance", Edge: true, ProviderArgs: harness.NoPolling()})
 }

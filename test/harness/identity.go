@@ -90,3 +90,10 @@ func (s *Suite) WantUsage(t *testing.T, uid string, want ...runtimev1.Transition
 		t.Errorf("usage events: have %v, want %v", have, wanted)
 	}
 }
+
+// ContextUID is the identity of a context.
+func (s *Suite) ContextUID(t *testing.T, tenant, context string) string {
+	t.Helper()
+	c := Get(t, s, &runtimev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.Context(tenant, context)}})
+	return c.Labels[names.LabelComposite]
+}
