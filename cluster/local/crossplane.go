@@ -66,7 +66,7 @@ func (p *Plane) startCrossplane(ctx context.Context) error {
 // initCrossplane makes certificates and singletons, as an init container would.
 func (p *Plane) initCrossplane(ctx context.Context) error {
 	return p.waitFor(ctx, time.Minute, func(ctx context.Context) (bool, error) {
-		cmd := exec.CommandContext(ctx, p.tools.Path(Crossplane), "core", "init",
+		cmd := exec.CommandContext(ctx, p.tools.Path(Crossplane), "core", "init", //nolint:gosec // A tool of ours.
 			"--namespace="+CrossplaneNamespace, "--service-account="+crossplaneAccount,
 			"--cr-ds-path="+p.tools.Asset(Crossplane, "cluster/crds"),
 			"--webhook-configurations-path="+p.tools.Asset(Crossplane, "cluster/webhookconfigurations"), "--enable-webhooks=false",

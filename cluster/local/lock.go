@@ -15,11 +15,11 @@ import (
 func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	for first := true; ; first = false {
 		f, err := tryLock(path)
-		if err != nil {
-			return nil, fmt.Errorf("cannot lock %s: %w", path, err)
-		}
-		if f != nil {
+		if err == nil {
 			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, errLocked) {
+			return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 		}
 		if first && waiting != nil {
 			waiting()
@@ -32,10 +32,13 @@ func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err 
 	}
 }
 
-// tryLock returns nil without an error if somebody else holds the lock. The
-// lock file stays: removing it would let two processes lock two files.
+// errLocked is a lock that somebody else holds.
+var errLocked = errors.New("another process holds it")
+
+// tryLock does not wait. The lock file stays: removing it would let two
+// processes lock two files.
 func tryLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // What the caller names.
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +48,7 @@ func tryLock(path string) (*os.File, error) {
 	}
 	_ = f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, nil
+		return nil, errLocked
 	}
 	return nil, err
 }

@@ -57,9 +57,9 @@ type Plane struct {
 	tokens   *tokens
 	runtimes *runtimes
 
-	background context.Context // ends with the plane
-	cancel     context.CancelFunc
-	workers    sync.WaitGroup
+	ending  sync.Once
+	ended   chan struct{} // closed when the plane ends
+	workers sync.WaitGroup
 }
 
 // Start a plane, building its tools if need be, and wait until it is usable.
@@ -100,7 +100,7 @@ func newPlane(o Options) (*Plane, error) {
 	if p.ports, err = newPorts(); err != nil {
 		return nil, err
 	}
-	p.background, p.cancel = context.WithCancel(context.Background())
+	p.ended = make(chan struct{})
 	return p, nil
 }
 
@@ -147,7 +147,7 @@ func (p *Plane) startKubernetes(ctx context.Context) error {
 	if p.client, err = client.New(p.config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)
 	}
-	p.tokens = newTokens(p)
+	p.tokens = newTokens(ctx, p)
 	p.runtimes = newRuntimes(p)
 	return nil
 }
@@ -181,7 +181,7 @@ func (p *Plane) waitControllers(ctx context.Context) error {
 
 // Stop ends the plane's processes in order. A temporary folder is removed.
 func (p *Plane) Stop() error {
-	p.cancel()
+	p.ending.Do(func() { close(p.ended) })
 	p.workers.Wait()
 	p.Supervisor.Close()
 	p.ports.release()
@@ -245,9 +245,17 @@ func (p *Plane) together(steps ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// work runs something until the plane ends.
-func (p *Plane) work(f func(context.Context)) {
-	p.workers.Go(func() { f(p.background) })
+// work runs something until the plane ends, whatever becomes of ctx.
+func (p *Plane) work(ctx context.Context, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.workers.Go(func() {
+		defer cancel()
+		go func() {
+			<-p.ended
+			cancel()
+		}()
+		f(ctx)
+	})
 }
 
 var scheme = func() *runtime.Scheme {

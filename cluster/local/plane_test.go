@@ -13,10 +13,9 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	xpextensionsv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 )
 
 var clusterRole = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
@@ -76,93 +75,107 @@ func startPlane(t *testing.T, o Options) *Plane {
 	return p
 }
 
-func TestPlaneRunsWorkload(t *testing.T) {
-	p := startPlane(t, Options{Name: "workload"})
-	objects, err := parseObjects([]byte(deployment))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Apply(t.Context(), objects...); err != nil {
-		t.Fatal(err)
-	}
+// One plane for all that does not disturb each other: starting one takes longer
+// than most of what is looked at.
+func TestPlane(t *testing.T) {
+	p := startPlane(t, Options{Name: "plane"})
+	t.Run("undisturbed", func(t *testing.T) {
+		for name, behaviour := range map[string]func(*testing.T, *Plane){
+			"pods run, claims are bound, namespaces go": runsWorkload,
+			"the node has a heartbeat":                  hasHeartbeat,
+			"a user has no power until it is given":     powerless,
+			"what a ServiceAccount asks for is audited": audited,
+			"kubeconfigs are their owner's only":        private,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				behaviour(t, p)
+			})
+		}
+	})
+	t.Run("it survives a crash of the API server", func(t *testing.T) { survivesCrash(t, p) })
+}
+
+func runsWorkload(t *testing.T, p *Plane) {
+	apply(t, p, deployment)
 	d := &appsv1.Deployment{}
-	eventually(t, 30*time.Second, "the deployment is available", func() bool {
+	eventually(t, time.Minute, "the deployment is available", func() bool {
 		return p.Client().Get(t.Context(), client.ObjectKey{Namespace: "work", Name: "web"}, d) == nil && d.Status.AvailableReplicas == 1
 	})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "work"}}
 	if err := p.Client().Delete(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 60*time.Second, "the namespace is gone", func() bool {
+	eventually(t, time.Minute, "the namespace is gone", func() bool {
 		return kerrors.IsNotFound(p.Client().Get(t.Context(), client.ObjectKeyFromObject(ns), ns))
 	})
 }
 
-// Without heartbeats the node is given up after 50 s, and its pods with it.
-func TestNodeHasHeartbeat(t *testing.T) {
-	p := startPlane(t, Options{Name: "heartbeat"})
+// Without heartbeats a node is given up after a while, and its pods with it.
+func hasHeartbeat(t *testing.T, p *Plane) {
 	lease := &coordinationv1.Lease{}
-	eventually(t, 15*time.Second, "the node holds its lease", func() bool {
-		return p.Client().Get(t.Context(), client.ObjectKey{Namespace: "kube-node-lease", Name: NodeName}, lease) == nil && lease.Spec.RenewTime != nil
+	key := client.ObjectKey{Namespace: "kube-node-lease", Name: NodeName}
+	eventually(t, time.Minute, "the node holds its lease", func() bool {
+		return p.Client().Get(t.Context(), key, lease) == nil && lease.Spec.RenewTime != nil
 	})
 	first := lease.Spec.RenewTime.Time
-	eventually(t, 30*time.Second, "the node renews its lease", func() bool {
-		return p.Client().Get(t.Context(), client.ObjectKeyFromObject(lease), lease) == nil && lease.Spec.RenewTime.After(first)
+	eventually(t, time.Minute, "the node renews its lease", func() bool {
+		return p.Client().Get(t.Context(), key, lease) == nil && lease.Spec.RenewTime.After(first)
 	})
 }
 
-func TestPlaneIsGuarded(t *testing.T) {
-	p := startPlane(t, Options{Name: "guarded"})
+func powerless(t *testing.T, p *Plane) {
+	config, err := p.ConfigFor("alice", "acme-admins")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedSecrets(t, config)
+}
 
-	t.Run("a user has no power until it is given", func(t *testing.T) {
-		config, err := p.ConfigFor("alice", "acme-admins")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := client.New(config, client.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.List(t.Context(), &corev1.SecretList{}); !kerrors.IsForbidden(err) {
-			t.Errorf("alice lists Secrets: got error %v, want forbidden", err)
-		}
+func audited(t *testing.T, p *Plane) {
+	path, err := p.ServiceAccountKubeconfig(t.Context(), "default", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedSecrets(t, config)
+	eventually(t, 10*time.Second, "the audit log names it", func() bool {
+		b, err := os.ReadFile(p.AuditLog())
+		return err == nil && strings.Contains(string(b), `"username":"system:serviceaccount:default:default"`)
 	})
+}
 
-	t.Run("a ServiceAccount is audited", func(t *testing.T) {
-		path, err := p.ServiceAccountKubeconfig(t.Context(), "default", "default")
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, err := clientcmd.BuildConfigFromFlags("", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := client.New(config, client.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.List(t.Context(), &corev1.SecretList{}); !kerrors.IsForbidden(err) {
-			t.Errorf("the default ServiceAccount lists Secrets: got error %v, want forbidden", err)
-		}
-		eventually(t, 10*time.Second, "the audit log names it", func() bool {
-			b, err := os.ReadFile(p.AuditLog())
-			return err == nil && strings.Contains(string(b), `"username":"system:serviceaccount:default:default"`)
-		})
-	})
+func refusedSecrets(t *testing.T, config *rest.Config) {
+	t.Helper()
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.List(t.Context(), &corev1.SecretList{}); !kerrors.IsForbidden(err) {
+		t.Errorf("listing Secrets: got error %v, want forbidden", err)
+	}
+}
 
-	t.Run("kubeconfigs are their owner's only", func(t *testing.T) {
-		info, err := os.Stat(p.Kubeconfig())
+func private(t *testing.T, p *Plane) {
+	token, err := p.ServiceAccountKubeconfig(t.Context(), "kube-system", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{p.Kubeconfig(), token} {
+		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := info.Mode().Perm(); got != 0o600 {
-			t.Errorf("mode of the admin's kubeconfig: got %o, want 600", got)
+			t.Errorf("mode of %s: got %o, want 600", path, got)
 		}
-	})
+	}
 }
 
-func TestPlaneSurvivesCrashOfTheAPIServer(t *testing.T) {
-	p := startPlane(t, Options{Name: "crash"})
+func survivesCrash(t *testing.T, p *Plane) {
 	if err := p.Supervisor.Kill("kube-apiserver"); err != nil {
 		t.Fatal(err)
 	}
@@ -174,26 +187,4 @@ func TestPlaneSurvivesCrashOfTheAPIServer(t *testing.T) {
 	if err := p.Client().List(t.Context(), &corev1.NodeList{}); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestCrossplaneOffersXRD(t *testing.T) {
-	p := startPlane(t, Options{Name: "crossplane", Crossplane: true})
-	objects, err := parseObjects([]byte(xrd))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Apply(t.Context(), objects...); err != nil {
-		t.Fatal(err)
-	}
-	got := &xpextensionsv1.CompositeResourceDefinition{}
-	eventually(t, 30*time.Second, "the XRD is established and offered", func() bool {
-		return p.Client().Get(t.Context(), client.ObjectKey{Name: "xthings.test.example.org"}, got) == nil &&
-			got.Status.GetCondition(xpextensionsv1.TypeEstablished).Status == corev1.ConditionTrue &&
-			got.Status.GetCondition(xpextensionsv1.TypeOffered).Status == corev1.ConditionTrue
-	})
-	eventually(t, 30*time.Second, "the RBAC manager made its role", func() bool {
-		role := &metav1.PartialObjectMetadata{}
-		role.SetGroupVersionKind(clusterRole)
-		return p.Client().Get(t.Context(), client.ObjectKey{Name: "crossplane:composite:xthings.test.example.org:aggregate-to-edit"}, role) == nil
-	})
 }

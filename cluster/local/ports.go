@@ -35,13 +35,13 @@ func newPorts() (*ports, error) {
 // reserve a port that nobody listens on.
 func (p *ports) reserve() (int, error) {
 	for range 1000 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // No secret.
 		f, err := tryLock(filepath.Join(p.dir, strconv.Itoa(port)))
+		if errors.Is(err, errLocked) {
+			continue
+		}
 		if err != nil {
 			return 0, fmt.Errorf("cannot reserve a port: %w", err)
-		}
-		if f == nil {
-			continue
 		}
 		if !bindable(port) {
 			_ = f.Close()
@@ -67,7 +67,7 @@ func (p *ports) release() {
 
 func bindable(port int) bool {
 	// All addresses: some of the programs cannot be told to bind one only.
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // Returns at once, and is closed at once.
 	if err != nil {
 		return false
 	}

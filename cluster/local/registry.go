@@ -27,11 +27,11 @@ func StartRegistry(dir string) (*Registry, error) {
 	if err := os.MkdirAll(blobs, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the registry's folder: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "registry.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, "registry.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // Below the folder the caller names.
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the registry's log: %w", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // Returns at once.
 	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("cannot start the registry: %w", err)

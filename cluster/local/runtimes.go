@@ -129,8 +129,8 @@ func (r *runtimes) connect(ctx context.Context) error {
 	defer r.mu.Unlock()
 	if !r.watching {
 		r.watching = true
-		r.plane.work(func(ctx context.Context) { r.follow(ctx, &xppkgv1.FunctionRevisionList{}) })
-		r.plane.work(func(ctx context.Context) { r.follow(ctx, &xppkgv1.ProviderRevisionList{}) })
+		r.plane.work(ctx, func(ctx context.Context) { r.follow(ctx, &xppkgv1.FunctionRevisionList{}) })
+		r.plane.work(ctx, func(ctx context.Context) { r.follow(ctx, &xppkgv1.ProviderRevisionList{}) })
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/types/known/durationpb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -111,6 +112,11 @@ func TestPackagesRunAsProcessesOfTheHost(t *testing.T) {
 	}
 	apply(t, p, claim)
 	eventuallyReady(t, p, "one")
+	eventually(t, 30*time.Second, "the RBAC manager made a role of the XRD", func() bool {
+		role := &metav1.PartialObjectMetadata{}
+		role.SetGroupVersionKind(clusterRole)
+		return p.Client().Get(t.Context(), client.ObjectKey{Name: "crossplane:composite:xthings.test.example.org:aggregate-to-edit"}, role) == nil
+	})
 
 	// A new version is a new revision, which has to be connected again.
 	pushPackage(t, r.Host()+"/function-test:v2", functionPackage+"---\n")

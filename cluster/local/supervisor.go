@@ -54,7 +54,7 @@ type Supervisor struct {
 // NewSupervisor returns a supervisor which writes its components' logs to a
 // folder.
 func NewSupervisor(logs string) (*Supervisor, error) {
-	if err := os.MkdirAll(logs, 0o700); err != nil {
+	if err := os.MkdirAll(logs, 0o700); err != nil { //nolint:gosec // What the caller names.
 		return nil, fmt.Errorf("cannot make the folder for logs: %w", err)
 	}
 	s := &Supervisor{logs: logs, spawn: make(chan func()), done: make(chan struct{})}
@@ -307,8 +307,8 @@ func (c *child) launch() (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the log of %s: %w", c.Name, err)
 	}
-	defer log.Close() //nolint:errcheck // The child has its own descriptor.
-	cmd := exec.Command(c.Path, c.Args...)
+	defer log.Close()                      //nolint:errcheck // The child has its own descriptor.
+	cmd := exec.Command(c.Path, c.Args...) //nolint:gosec,noctx // Running programs, until they are stopped, is what this is for.
 	cmd.Dir = c.Dir
 	cmd.Env = append(inherited(), c.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -465,7 +465,7 @@ func inherited() []string {
 }
 
 func tailFile(path string, lines int) string {
-	b, err := os.ReadFile(path)
+	b, err := os.ReadFile(path) //nolint:gosec // A log of ours.
 	if err != nil {
 		return err.Error()
 	}

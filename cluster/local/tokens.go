@@ -30,9 +30,9 @@ type tokens struct {
 	files map[client.ObjectKey]time.Time // when the token was issued
 }
 
-func newTokens(p *Plane) *tokens {
+func newTokens(ctx context.Context, p *Plane) *tokens {
 	t := &tokens{plane: p, files: map[client.ObjectKey]time.Time{}}
-	p.work(t.keepFresh)
+	p.work(ctx, t.keepFresh)
 	return t
 }
 

@@ -144,9 +144,6 @@ func (r recipe) buildOnce(ctx context.Context, tool Tool, modDir, dir string, sa
 	if err := r.copyAssets(ctx, modDir, tmp); err != nil {
 		return err
 	}
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return err
-	}
 	if err := os.Rename(tmp, dir); err != nil {
 		return err
 	}
@@ -164,7 +161,9 @@ func (r recipe) copyAssets(ctx context.Context, modDir, to string) error {
 	if err != nil {
 		return err
 	}
-	mod := struct{ Dir string }{}
+	mod := struct {
+		Dir string `json:"Dir"`
+	}{}
 	if err := json.Unmarshal(out, &mod); err != nil || mod.Dir == "" {
 		return fmt.Errorf("cannot find module %s in the module cache: %w", r.source, err)
 	}
@@ -180,7 +179,7 @@ func (r recipe) copyAssets(ctx context.Context, modDir, to string) error {
 func (r recipe) key(ctx context.Context, modDir string) (string, error) {
 	h := sha256.New()
 	for _, f := range []string{"go.mod", "go.sum"} {
-		b, err := os.ReadFile(filepath.Join(modDir, f))
+		b, err := os.ReadFile(filepath.Join(modDir, f)) //nolint:gosec // A file of our source tree.
 		if err != nil {
 			return "", err
 		}
@@ -190,7 +189,7 @@ func (r recipe) key(ctx context.Context, modDir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintln(h, env, r.command, r.ldflags, r.assets)
+	h.Write([]byte(strings.Join(append([]string{env, r.command, r.ldflags}, r.assets...), "\x00")))
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
@@ -230,12 +229,12 @@ func CacheDir(name string) (string, error) {
 		return "", fmt.Errorf("cannot find a cache folder: set HOME or XDG_CACHE_HOME: %w", err)
 	}
 	dir := filepath.Join(base, "steading", name)
-	return dir, os.MkdirAll(dir, 0o755)
+	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // runGo runs the go command in a folder and returns what it prints.
 func runGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // Our own arguments.
 	cmd.Dir = dir
 	// The tools are modules of their own; what a user sets for another module
 	// must not bend their build.

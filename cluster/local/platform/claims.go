@@ -29,15 +29,18 @@ const (
 
 // A Claim is the state of a claim as a person cares for it.
 type Claim struct {
-	GVK             schema.GroupVersionKind `json:"gvk"`
-	Namespace, Name string
-	Phase           string
+	GVK       schema.GroupVersionKind `json:"gvk"`
+	Namespace string                  `json:"namespace"`
+	Name      string                  `json:"name"`
+	Phase     string                  `json:"phase"`
 	// Ready means that Crossplane found the claim ready as it is written now:
 	// the condition's observedGeneration is the claim's generation.
-	Ready bool
-	// Why it is not ready: reason and message of the condition that says most.
-	Reason, Message string
-	Created         time.Time
+	Ready bool `json:"ready"`
+	// Reason and Message are those of the condition that says most about why it
+	// is not ready.
+	Reason  string    `json:"reason,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Created time.Time `json:"created"`
 }
 
 func (c Claim) String() string {
@@ -220,13 +223,8 @@ func (c Claim) describe() string {
 	if c.Ready {
 		return strings.TrimSpace(c.Phase + " ready")
 	}
-	s := c.Phase
-	for _, part := range []string{c.Reason, c.Message} {
-		if part != "" {
-			s += ": " + part
-		}
-	}
-	return strings.TrimPrefix(s, ": ")
+	parts := slices.DeleteFunc([]string{c.Phase, c.Reason, c.Message}, func(s string) bool { return s == "" })
+	return strings.Join(parts, ": ")
 }
 
 func notReady(claims []Claim, within time.Duration) error {

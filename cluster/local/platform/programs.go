@@ -38,7 +38,7 @@ func (p *Platform) buildProgram(ctx context.Context, name, pkg string) (string, 
 		return "", err
 	}
 	defer unlock()
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", built, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", built, pkg) //nolint:gosec // A package of ours.
 	cmd.Dir = p.source
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build %s from %s: %w: %s", name, pkg, err, bytes.TrimSpace(out))
@@ -47,11 +47,11 @@ func (p *Platform) buildProgram(ctx context.Context, name, pkg string) (string, 
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	b, err := os.ReadFile(built)
+	b, err := os.ReadFile(built) //nolint:gosec // Just built.
 	if err != nil {
 		return "", err
 	}
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) { //nolint:gosec // What was built before.
 		return path, nil
 	}
 	if err := os.WriteFile(path+".new", b, 0o700); err != nil { //nolint:gosec // A program has to be executable.

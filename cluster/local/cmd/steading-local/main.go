@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -62,7 +63,7 @@ func (u *upCommand) Run(ctx context.Context, s *state) error {
 	}
 	report, err := s.up(ctx, upRequest{Examples: u.Examples, Timeout: u.Timeout}, func(line string) { fmt.Println(line) })
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted: what was started goes on; `make down` ends it")
+		return errors.New("interrupted: what was started goes on; `make down` ends it")
 	}
 	if report != nil {
 		fmt.Println()

@@ -75,7 +75,7 @@ func (s *state) ensureSupervisor(ctx context.Context, edge bool) error {
 	if edge {
 		args = append(args, "--edge")
 	}
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(self, args...) //nolint:gosec,noctx // This program; it is to outlive this process.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // It outlives the terminal, and make.
 	if err := cmd.Start(); err != nil {
@@ -174,7 +174,7 @@ func (s *state) status(ctx context.Context) (*report, error) {
 // down ends the supervisor, by force if it does not answer, and removes the state.
 func (s *state) down(ctx context.Context) (ran bool, err error) {
 	if _, err := os.Stat(s.lock()); err != nil {
-		return false, nil //nolint:nilerr // No platform.
+		return false, nil // No platform.
 	}
 	ran = s.answers(ctx)
 	if ran {

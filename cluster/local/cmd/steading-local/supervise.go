@@ -27,21 +27,23 @@ type message struct {
 
 // upRequest asks a supervisor to install and apply.
 type upRequest struct {
-	Examples string
-	Timeout  time.Duration
+	Examples string        `json:"examples"`
+	Timeout  time.Duration `json:"timeout"`
 }
 
 // report is what a person wants to know of a platform.
 type report struct {
-	Kubeconfig, Edge, Kubectl string
-	Components                []component
-	Claims                    []platform.Claim
+	Kubeconfig string           `json:"kubeconfig"`
+	Edge       string           `json:"edge,omitempty"`
+	Kubectl    string           `json:"kubectl"`
+	Components []component      `json:"components"`
+	Claims     []platform.Claim `json:"claims"`
 }
 
 type component struct {
-	Name string
-	Pid  int
-	Log  string
+	Name string `json:"name"`
+	Pid  int    `json:"pid"`
+	Log  string `json:"log"`
 }
 
 type superviseCommand struct {
@@ -233,6 +235,6 @@ func (s *supervisor) ignore(l chan string) {
 }
 
 func answer(w http.ResponseWriter, m message) {
-	_ = json.NewEncoder(w).Encode(m) // A caller that left is not missed.
+	_ = json.NewEncoder(w).Encode(m) //nolint:errchkjson // A caller that left is not missed.
 	_ = http.NewResponseController(w).Flush()
 }

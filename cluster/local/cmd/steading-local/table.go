@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -17,38 +16,43 @@ import (
 
 func printClaims(w io.Writer, claims []platform.Claim) {
 	if len(claims) == 0 {
-		fmt.Fprintln(w, "no claims")
+		line(w, "no claims")
 		return
 	}
 	slices.SortStableFunc(claims, func(a, b platform.Claim) int { return cmp.Compare(a.Namespace, b.Namespace) })
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "NAMESPACE\tCLAIM\tREADY\tPHASE\tREASON\tAGE")
+	line(t, "NAMESPACE", "CLAIM", "READY", "PHASE", "REASON", "AGE")
 	for _, c := range claims {
-		fmt.Fprintf(t, "%s\t%s/%s\t%s\t%s\t%s\t%s\n", c.Namespace, strings.ToLower(c.GVK.Kind), c.Name, yes(c.Ready), c.Phase, c.Reason, age(c.Created))
+		line(t, c.Namespace, strings.ToLower(c.GVK.Kind)+"/"+c.Name, yes(c.Ready), c.Phase, c.Reason, age(c.Created))
 	}
 	_ = t.Flush()
 }
 
 func printComponents(w io.Writer, components []component) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "COMPONENT\tPID\tLOG")
+	line(t, "COMPONENT", "PID", "LOG")
 	for _, c := range components {
 		pid := "down"
 		if c.Pid != 0 {
 			pid = strconv.Itoa(c.Pid)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", c.Name, pid, c.Log)
+		line(t, c.Name, pid, c.Log)
 	}
 	_ = t.Flush()
 }
 
 // printAccess says how a person gets at the platform.
 func printAccess(w io.Writer, r *report) {
-	fmt.Fprintf(w, "export KUBECONFIG=%s\n", r.Kubeconfig)
+	line(w, "export KUBECONFIG="+r.Kubeconfig)
 	if r.Edge != "" {
-		fmt.Fprintf(w, "edge cluster: %s\n", r.Edge)
+		line(w, "edge cluster: "+r.Edge)
 	}
-	fmt.Fprintf(w, "kubectl of the same version: %s\n", r.Kubectl)
+	line(w, "kubectl of the same version: "+r.Kubectl)
+}
+
+// line of a table. Nobody is left to tell when a terminal cannot be written to.
+func line(w io.Writer, cells ...string) {
+	_, _ = io.WriteString(w, strings.Join(cells, "\t")+"\n")
 }
 
 func age(created time.Time) string {
