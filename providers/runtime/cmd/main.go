@@ -49,7 +49,7 @@ func run(ctx context.Context, f kit.Flags, log logging.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(mgr, kit.NewOptions(mgr, f, mo, log)); err != nil {
+	if err := setup(mgr, kit.NewOptions(mgr, f, mo, log)); err != nil { //nolint:contextcheck // The targets run with the manager's context.
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "cannot run the controllers")

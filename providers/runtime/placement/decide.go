@@ -136,7 +136,7 @@ type verdict struct {
 }
 
 // plan is the verdict as a person reads it before asking for it.
-func (v verdict) plan() []string {
+func (v *verdict) plan() []string {
 	if v.refusal != nil {
 		return append(v.steps, fmt.Sprintf("refuse (%s): %s", v.refusal.Reason, v.refusal.Message))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,9 +46,9 @@ const (
 
 func newStory(t *testing.T, seed uint64) *story {
 	t.Helper()
-	s := &story{rand: rand.New(rand.NewPCG(seed, 7)), failing: true} //nolint:gosec // The story is to be told again.
+	s := &story{rand: rand.New(rand.NewPCG(seed, 7)), failing: true}
 	s.world = newWorld(t, homeOf(quotaOf(mostEnvironments), func(spec *steading.TenantSpec) {
-		spec.Quota.Total = sizeOf(fmt.Sprint(mostCPU), "1Ti", "1Ti")
+		spec.Quota.Total = sizeOf(strconv.Itoa(mostCPU), "1Ti", "1Ti")
 	}))
 	most := int32(mostOnPlatform)
 	config := &v1alpha1.ClusterProviderConfig{}
@@ -94,7 +95,7 @@ func (s *story) happen() {
 		s.create(placementOf(env, sized(s.size())), claimOf(env, time.Duration(s.rand.IntN(3))*time.Second))
 	case 2:
 		if env, ok := s.any(); ok {
-			s.ask(env, sized(s.size()), version(fmt.Sprint(s.rand.IntN(3))))
+			s.ask(env, sized(s.size()), version(strconv.Itoa(s.rand.IntN(3))))
 		}
 	case 3:
 		if env, ok := s.any(); ok {
@@ -104,7 +105,7 @@ func (s *story) happen() {
 }
 
 func (s *story) size() *steading.Resources {
-	return sizeOf(fmt.Sprint(4+4*s.rand.IntN(2)), "16Gi", "2Gi")
+	return sizeOf(strconv.Itoa(4+4*s.rand.IntN(2)), "16Gi", "2Gi")
 }
 
 func (s *story) any() (string, bool) {

@@ -109,6 +109,7 @@ type pass struct {
 	home       *v1alpha1.Home
 	placements []v1alpha1.Placement
 	clusters   []v1alpha1.Cluster
+	config     *v1alpha1.ClusterProviderConfig // nil: there is none yet
 	// gone are the Placements, by index, whose environment is gone; standing is what the other deleted ones wait for.
 	gone      map[int]bool
 	standing  map[int]kit.Standing

@@ -8,7 +8,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
-	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,12 +23,11 @@ func (p *pass) readState(ctx context.Context) error {
 	p.state = State{Tenant: p.tenant, Floor: p.floor}
 	p.settings()
 
-	config, err := p.config(ctx)
-	if err != nil {
+	if err := p.readConfig(ctx); err != nil {
 		return err
 	}
-	p.chart(config)
-	p.state.Contexts = p.contexts(config)
+	p.chart()
+	p.state.Contexts = p.contexts(p.config)
 	return p.applicants(ctx)
 }
 
@@ -53,24 +51,24 @@ func (p *pass) settings() {
 	}
 }
 
-// config of the platform, nil when there is none yet.
-func (p *pass) config(ctx context.Context) (*v1alpha1.ClusterProviderConfig, error) {
+// readConfig of the platform, cached.
+func (p *pass) readConfig(ctx context.Context) error {
 	c := &v1alpha1.ClusterProviderConfig{}
 	err := p.client.Get(ctx, types.NamespacedName{Name: names.DefaultProviderConfig}, c)
-	if kerrors.IsNotFound(err) {
-		return nil, nil
+	if err == nil {
+		p.config = c
 	}
-	return c, errors.Wrapf(err, "cannot get the ClusterProviderConfig %s", names.DefaultProviderConfig)
+	return errors.Wrapf(client.IgnoreNotFound(err), "cannot get the ClusterProviderConfig %s", names.DefaultProviderConfig)
 }
 
 // chart that is deployed with what is granted now, if it is known.
-func (p *pass) chart(config *v1alpha1.ClusterProviderConfig) {
-	if config == nil {
+func (p *pass) chart() {
+	if p.config == nil {
 		p.state.ChartProblem = fmt.Sprintf("the operator has not applied the ClusterProviderConfig %s of group %s, which names the runtime's chart",
 			names.DefaultProviderConfig, v1alpha1.Group)
 		return
 	}
-	chart, err := p.charts.Resolve(p.tenant, sourceOf(config))
+	chart, err := p.charts.Resolve(p.tenant, sourceOf(p.config))
 	if err != nil {
 		p.state.ChartProblem = kit.CleanMessage(err.Error())
 		return
@@ -114,7 +112,7 @@ func (p *pass) claims(ctx context.Context) (map[string]time.Time, error) {
 		return pl.Status.AtProvider.DecidedGeneration != pl.Generation || pl.Status.AtProvider.Refusal != nil
 	})
 	if !undecided {
-		return nil, nil
+		return map[string]time.Time{}, nil
 	}
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(steading.GroupVersion.WithKind(steading.EnvironmentKind + "List"))
