@@ -47,6 +47,8 @@ func attemptsByProvider() map[string]map[string]attempt {
 			"a context's credential":            {reason: "It keeps the last good one.", as: provider, do: create(secret("acme-test-credential", "steading-system", "steading.dev/context-credential"))},
 			"a binding to read a credential":    {reason: "It reads what a Context names.", as: provider, do: apply(contextReader("steading-context-test", "tenant-acme"))},
 			"a binding to read environments'":   {reason: "Their Secrets are none of its business.", as: provider, do: apply(contextReader("steading-context-test", "acme-dev")), want: "the provider may read Secrets in the namespaces of tenants' claims only"},
+			"a certificate that nobody needs":   {reason: "cert-manager leaves it behind.", as: provider, do: remove("Secret.v1 steading-edge/acme-dev-wildcard-tls")},
+			"an issuer's account key":           {reason: "It is the operator's.", as: provider, do: remove("Secret.v1 steading-edge/account-key"), want: "may not write secrets in it"},
 			"a secret of another type":          {reason: "Operators' Secrets are there.", as: provider, do: create(secret("acme-test-credential", "steading-system", docker)), want: "may not write secrets in it"},
 			"somebody else elsewhere":           {reason: "The policy is the provider's only.", as: argocd, do: create(binding("foreign", "view"))},
 			"a binding in kube-system":          {reason: "The deployer's role there is power over the cluster.", as: provider, do: apply(binding("kube-system", "steading:environment-deployer")), want: "namespace kube-system does not carry Steading's identity: the provider may not write rolebindings in it"},

@@ -99,8 +99,8 @@ func TestObjectsAreUnique(t *testing.T) {
 			if got := o.GetLabels()["app.kubernetes.io/part-of"]; got != "steading" {
 				t.Errorf("%s: %s: label app.kubernetes.io/part-of: got %q, want steading", f, id, got)
 			}
-			if ns := o.GetNamespace(); ns != "" && ns != names.SystemNamespace {
-				t.Errorf("%s: %s is in namespace %s, want %s or none", f, id, ns, names.SystemNamespace)
+			if ns := o.GetNamespace(); ns != "" && ns != names.SystemNamespace && ns != names.EdgeNamespace {
+				t.Errorf("%s: %s is in namespace %s, want %s, %s or none", f, id, ns, names.SystemNamespace, names.EdgeNamespace)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ import (
 func watched() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{}, &corev1.ResourceQuota{}, &corev1.LimitRange{}, &corev1.ServiceAccount{},
-		&networkingv1.NetworkPolicy{}, &rbacv1.RoleBinding{},
+		&networkingv1.NetworkPolicy{}, &networkingv1.Ingress{}, &rbacv1.RoleBinding{},
 		&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{},
 	}
 }
