@@ -1,7 +1,7 @@
 // Package install holds what Steading needs on a control plane besides its
 // packages: accounts, their power, and the admission policies that say what RBAC
-// cannot. It is plain YAML below base, applied in the order of the files' names;
-// the code here only tests it.
+// cannot. It is plain YAML below base, applied in the order of the files' names.
+// The part that clusters of contexts need too is told by [Targets].
 //
 // A policy is a file, 50-refuse-<what>.yaml, of a ValidatingAdmissionPolicy and
 // its binding. Who asks is told by name, in variables that are the same in every
