@@ -129,7 +129,10 @@ func (p *Platform) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.install(ctx, built)
+	if err := p.install(ctx, built); err != nil {
+		return err
+	}
+	return p.teachCollector(ctx)
 }
 
 // startPlanes starts the control plane and, if asked for, the edge.
