@@ -18,12 +18,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/version"
 )
 
@@ -91,11 +93,13 @@ type apiServer struct {
 	version  string
 	watchers map[chan struct{}]bool
 	asked    []string // paths
+	objects  objects
 }
 
 func newAPIServer(t *testing.T, edit func(*x509.Certificate)) *apiServer {
 	t.Helper()
 	s := &apiServer{ca: newAuthority(t), version: "v1.35.4", watchers: map[chan struct{}]bool{}}
+	s.objects.byPath = map[string]*unstructured.Unstructured{}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	cert, key := s.ca.issue(t, edit)
@@ -167,6 +171,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusUnauthorized, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: 401})
 	case r.URL.Query().Get("watch") == "true":
 		s.watch(w, r)
+	case strings.HasPrefix(r.URL.Path, "/apis/rbac.authorization.k8s.io/"), strings.HasPrefix(r.URL.Path, "/apis/admissionregistration.k8s.io/"):
+		s.objects.serve(w, r)
 	case r.URL.Path == "/version":
 		reply(w, http.StatusOK, version.Info{GitVersion: v})
 	default:
