@@ -63,7 +63,7 @@ func (p *Platform) ApplyClaims(ctx context.Context, path string, within time.Dur
 	said := map[string]string{}
 	for {
 		var obstacle error
-		if todo, obstacle = p.applyNext(ctx, todo); obstacle != nil && !kerrors.IsNotFound(obstacle) && ctx.Err() == nil {
+		if todo, obstacle = p.applyNext(ctx, todo); refused(obstacle) {
 			return p.states(ctx, claims, nil), obstacle
 		}
 		claims = p.states(ctx, claims, obstacle)
@@ -79,9 +79,14 @@ func (p *Platform) ApplyClaims(ctx context.Context, path string, within time.Dur
 	}
 }
 
-// applyNext applies objects until one fails, and returns it and what follows. A
-// tenant's claims go to a namespace that is made for the tenant: that it is not
-// found is no failure yet.
+// refused tells whether an object was refused for good. That the namespace of a
+// tenant's claims is not found, or that its quota was not counted yet, passes.
+func refused(err error) bool {
+	uncounted := err != nil && strings.Contains(err.Error(), "status unknown for quota")
+	return kerrors.IsInvalid(err) || kerrors.IsBadRequest(err) || kerrors.IsForbidden(err) && !uncounted
+}
+
+// applyNext applies objects until one fails, and returns it and what follows.
 func (p *Platform) applyNext(ctx context.Context, todo []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	for i, o := range todo {
 		err := p.Plane.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("steading-local"), client.ForceOwnership)
