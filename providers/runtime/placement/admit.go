@@ -130,6 +130,10 @@ func (t *tally) lower(a Applicant, name string) string {
 
 // chart pins what is deployed.
 func (t *tally) chart(a Applicant, v *verdict) *v1alpha1.Refusal {
+	if t.Chart == nil && t.ChartProblem == "" {
+		v.undecided = true
+		return nil
+	}
 	if t.Chart == nil {
 		return refuse(steading.ReasonChartNotResolved, "%s", t.ChartProblem)
 	}

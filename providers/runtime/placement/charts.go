@@ -2,7 +2,7 @@ package placement
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -24,9 +24,13 @@ type ChartSource struct {
 
 // Charts know the digest of a chart's version.
 type Charts interface {
-	// Resolve returns the chart at once, pinned by digest, or why it is not known. When that changes, the tenant is woken.
+	// Resolve returns the chart at once, pinned by digest, or why it is not known: [ErrAsking] while it is being asked for
+	// the first time. When that changes, the tenant is woken.
 	Resolve(tenant string, source ChartSource) (*v1alpha1.Chart, error)
 }
+
+// ErrAsking says that the registry is being asked for a chart.
+var ErrAsking = errors.New("the registry is being asked for the chart")
 
 // ResolveFunc asks a registry for the digest of a chart's version.
 type ResolveFunc func(ctx context.Context, source ChartSource) (digest string, err error)
@@ -83,7 +87,7 @@ func (r *Resolver) Resolve(tenant string, source ChartSource) (*v1alpha1.Chart, 
 	defer r.mu.Unlock()
 	a := r.answers[source]
 	if a == nil {
-		a = &answer{err: fmt.Errorf("asking the registry for chart %s version %s", source.Repository, source.Version)}
+		a = &answer{err: ErrAsking}
 		r.answers[source] = a
 		r.queue.Add(source)
 	}

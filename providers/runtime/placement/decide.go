@@ -26,6 +26,12 @@ func Decide(s State) []Decision {
 		}
 		v := t.judge(a)
 		switch {
+		case v.undecided && a.Request.DryRun:
+			decisions[i].Undecided = true
+		case v.undecided:
+			// Its place is kept for it.
+			t.replace(a, v.grant)
+			decisions[i].Undecided = true
 		case a.Request.DryRun:
 			decisions[i].Plan = v.plan()
 		case v.refusal != nil:
@@ -128,11 +134,13 @@ func after(a, b bool) int {
 	}
 }
 
-// verdict on one applicant: a grant, or a refusal, and the steps that were taken to it.
+// verdict on one applicant: a grant, or a refusal, and the steps that were taken to it. An undecided one is a grant but for
+// the chart.
 type verdict struct {
-	grant   v1alpha1.Grant
-	refusal *v1alpha1.Refusal
-	steps   []string
+	grant     v1alpha1.Grant
+	refusal   *v1alpha1.Refusal
+	undecided bool
+	steps     []string
 }
 
 // plan is the verdict as a person reads it before asking for it.

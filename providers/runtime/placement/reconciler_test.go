@@ -233,6 +233,20 @@ func TestChartProblemsAreTold(t *testing.T) {
 	}
 }
 
+func TestAnUndecidedPlacementIsToldNothing(t *testing.T) {
+	w := newWorld(t, homeOf(), placementOf("dev"))
+	w.charts.err = ErrAsking
+	w.reconcile()
+	if s := w.placement("dev").Status; len(w.ledger().Entries) != 0 || s.AtProvider.DecidedGeneration != 0 || len(s.Conditions) != 0 {
+		t.Errorf("status %+v", s)
+	}
+	w.charts.err = nil
+	w.reconcile()
+	if !kit.IsReady(w.placement("dev")) {
+		t.Error("it is not decided once the chart is known")
+	}
+}
+
 func TestADryRunGrantsNothing(t *testing.T) {
 	w := newWorld(t, homeOf(), placementOf("dev", dryRun))
 	w.reconcile()

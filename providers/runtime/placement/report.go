@@ -129,7 +129,7 @@ func counted(c *steading.EnvironmentCounts, a Applicant, d Decision) {
 	case d.Held == nil && d.Refusal != nil:
 		c.Refused++
 	case d.Held == nil:
-		// It only asks for a plan.
+		// It only asks for a plan, or is undecided.
 	case a.Request.Stopped:
 		c.Total++
 		c.Stopped++

@@ -25,7 +25,8 @@ type State struct {
 	Contexts []Context
 	// Chart that is deployed with what is granted now. Nil: not known, for ChartProblem.
 	Chart *v1alpha1.Chart
-	// ChartProblem says why the chart is not known.
+	// ChartProblem says why the chart is not known. Empty without a Chart: the registry is being asked, and who needs the
+	// chart is decided on when it has answered.
 	ChartProblem string
 	// Floor is the least that the chart can run with, with and without the docker sidecar.
 	Floor func(docker bool) steading.Resources
@@ -80,7 +81,9 @@ type Decision struct {
 	UID types.UID
 	// Held is what it holds from now on. Nil: nothing.
 	Held *Holding
-	// Refusal of what it asks for now. Nil: it holds what it asks for, or only asks for a plan.
+	// Undecided is whether what it asks for now waits for an answer that is under way. What it was told before stands.
+	Undecided bool
+	// Refusal of what it asks for now. Nil: it holds what it asks for, only asks for a plan, or is undecided.
 	Refusal *v1alpha1.Refusal
 	// Plan is what would happen, in order, for one that only asks for a plan.
 	Plan []string

@@ -69,6 +69,9 @@ func (p *pass) chart() {
 		return
 	}
 	chart, err := p.charts.Resolve(p.tenant, sourceOf(p.config))
+	if errors.Is(err, ErrAsking) {
+		return
+	}
 	if err != nil {
 		p.state.ChartProblem = kit.CleanMessage(err.Error())
 		return

@@ -44,9 +44,12 @@ func (p *pass) writePlacement(ctx context.Context, i int, d Decision) error {
 		return p.letGo(ctx, pl)
 	}
 	before := pl.Status.DeepCopy()
-	if meta.WasDeleted(pl) {
+	switch {
+	case meta.WasDeleted(pl):
 		markLeaving(pl, p.standing[i])
-	} else {
+	case d.Undecided:
+		return nil
+	default:
 		p.mark(pl, d)
 	}
 	if equality.Semantic.DeepEqual(before, &pl.Status) {

@@ -38,7 +38,8 @@ func TestWhatIsHeldStays(t *testing.T) {
 }
 
 func closed(s *State)  { s.Closed = "closed" }
-func noChart(s *State) { s.Chart, s.ChartProblem = nil, "asking" }
+func noChart(s *State) { s.Chart, s.ChartProblem = nil, "401 Unauthorized" }
+func asking(s *State)  { s.Chart = nil }
 
 func total(cpu, memory, storage string) func(*State) {
 	return func(s *State) { s.Quota.Total = sizeOf(cpu, memory, storage) }
@@ -257,6 +258,31 @@ func TestAPlanIsWhatWouldBeDone(t *testing.T) {
 				t.Errorf("%s: planned %v, done %+v", tc.reason, tc.want, done)
 			}
 		})
+	}
+}
+
+func TestWhoNeedsAChartThatIsAskedForIsUndecided(t *testing.T) {
+	s := tenant(asking, limit(4), with(
+		asks("new"), asks("plan").holds("platform").now(version("2"), dryRun), asks("held").holds("platform"), asks("upgrade").holds("platform").now(version("2")),
+		asks("late", agent).at(time.Second), asks("wrong", in("nowhere"))))
+	have := map[string]string{}
+	for i, d := range Decide(s) {
+		switch {
+		case d.Undecided && d.Refusal == nil && len(d.Plan) == 0 && cmp.Equal(d.Held, s.Applicants[i].Held):
+			have[string(d.UID)] = "undecided"
+		case d.Refusal != nil:
+			have[string(d.UID)] = d.Refusal.Reason
+		default:
+			have[string(d.UID)] = "decided"
+		}
+	}
+	want := map[string]string{
+		"new": "undecided", "plan": "undecided", "held": "decided", "upgrade": "undecided",
+		"late":  "EnvironmentLimitReached", // The place is kept for the older claim.
+		"wrong": "UnknownContext",
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("-want, +have:\n%s", diff)
 	}
 }
 

@@ -3,4 +3,4 @@
 package placement
 
 // stories of two writers that are played.
-const stories = 60
+const stories = 40
