@@ -3,6 +3,8 @@ package install
 import (
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,13 +98,14 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	all := files(t)
-	for _, paths := range [][]string{{"../../package/provider-runtime/crds", "testdata/httproutes.yaml"}, all[:1], {"testdata/fixtures.yaml"}} {
+	namespaces := slices.IndexFunc(all, func(f string) bool { return !strings.HasPrefix(filepath.Base(f), "00-") })
+	for _, paths := range [][]string{{"../../package/provider-runtime/crds", "testdata/httproutes.yaml"}, all[:namespaces], {"testdata/fixtures.yaml"}} {
 		if err := p.ApplyFiles(t.Context(), paths...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.writeStatus(t)
-	if err := p.ApplyFiles(t.Context(), all[1:]...); err != nil {
+	if err := p.ApplyFiles(t.Context(), all[namespaces:]...); err != nil {
 		t.Fatal(err)
 	}
 	return c
