@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -29,15 +29,12 @@ type Flags struct {
 // Logger makes the binary's logger and has controller-runtime and client-go log to it too.
 func (f Flags) Logger(w io.Writer, name string) logging.Logger {
 	zl := zap.New(zap.UseDevMode(f.Debug), zap.WriteTo(w)).WithName(name)
-	log.SetLogger(quiet(zl, f.Debug))
-	klog.SetLogger(quiet(zl, f.Debug))
-	return logging.NewLogrLogger(zl)
-}
-
-// quiet keeps controller-runtime's own chatter to errors unless debugging is on.
-func quiet(l logr.Logger, debug bool) logr.Logger {
-	if debug {
-		return l
+	theirs := zl
+	if !f.Debug {
+		// Errors only: what they say besides is for those who debug them.
+		theirs = zap.New(zap.WriteTo(w), zap.Level(zapcore.ErrorLevel)).WithName(name)
 	}
-	return l.V(1)
+	log.SetLogger(theirs)
+	klog.SetLogger(theirs)
+	return logging.NewLogrLogger(zl)
 }

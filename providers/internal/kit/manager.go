@@ -77,7 +77,12 @@ func NewManager(cfg *rest.Config, f Flags, o ManagerOptions) (manager.Manager, e
 	if !o.CacheSecrets {
 		mo.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}
 	}
-	mgr, err := manager.New(ratelimiter.LimitRESTConfig(cfg, f.MaxReconcileRate), mo)
+	cfg = ratelimiter.LimitRESTConfig(cfg, f.MaxReconcileRate)
+	if !f.Debug {
+		// The API server warns of the names of Crossplane's finalizers, at every write.
+		cfg.WarningHandler = rest.NoWarnings{}
+	}
+	mgr, err := manager.New(cfg, mo)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a controller manager")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -42,6 +43,13 @@ func run(ctx context.Context, f kit.Flags, log logging.Logger) error {
 	}
 	scheme, err := newScheme()
 	if err != nil {
+		return err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return errors.Wrap(err, "cannot make a discovery client")
+	}
+	if err := kit.AwaitKinds(ctx, d, log, kit.KindsOf(scheme, v1alpha1.GroupVersion, steading.GroupVersion)...); err != nil {
 		return err
 	}
 	mo := kit.ManagerOptions{Name: name, Scheme: scheme, Outside: home.Outside()}
