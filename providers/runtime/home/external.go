@@ -3,6 +3,7 @@ package home
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
@@ -20,6 +21,10 @@ import (
 
 // fieldOwner of what is applied.
 const fieldOwner = "provider-runtime"
+
+// recount is how long the API server may take to count what a quota is about. One that was made before it had learned of
+// the kind is looked at again after five minutes only, unless it is made anew.
+const recount = 5 * time.Second
 
 // connector makes an external client for each look at a Home.
 type connector struct {
@@ -41,6 +46,7 @@ type external struct {
 	*connector
 	ns    *corev1.Namespace // nil: there is none
 	stale []part            // missing or not as wanted
+	stuck []part            // stale ones that the API server does nothing about until they are made anew
 }
 
 // Disconnect does nothing.
@@ -78,7 +84,7 @@ func (e *external) observeParts(ctx context.Context, h *v1alpha1.Home) (managed.
 	h.Status.AtProvider.Namespace = e.ns.Name
 	upToDate := len(e.stale) == 0 && stamped(e.ns, h)
 	if upToDate {
-		markReady(h, parts)
+		upToDate = e.markReady(ctx, h, parts)
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate}, nil
 }
@@ -130,25 +136,37 @@ func (e *external) Update(ctx context.Context, h *v1alpha1.Home) (managed.Extern
 			return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot label namespace %s", e.ns.Name)
 		}
 	}
+	for _, p := range e.stuck {
+		uid := p.live.GetUID()
+		if err := e.client.Delete(ctx, p.live, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return managed.ExternalUpdate{}, errors.Wrapf(err, "cannot make %s anew", p.live.GetName())
+		}
+	}
 	if err := e.apply(ctx, e.stale); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	markReady(h, e.stale)
+	e.markReady(ctx, h, e.stale)
 	return managed.ExternalUpdate{}, nil
 }
 
-// markReady unless the API server still has to do something about the parts.
-func markReady(h *v1alpha1.Home, parts []part) {
+// markReady unless the API server still has to do something about a part. It returns false when that part has to be made
+// anew, which Update then does.
+func (e *external) markReady(ctx context.Context, h *v1alpha1.Home, parts []part) bool {
 	for _, p := range parts {
-		if p.missing == nil {
+		missing := p.missing()
+		if missing == "" {
 			continue
 		}
-		if m := p.missing(); m != "" {
-			kit.MarkNotReady(h, xpv2.ReasonCreating, m)
-			return
+		kit.MarkNotReady(h, xpv2.ReasonCreating, missing)
+		kit.After(ctx, recount)
+		if made := p.live.GetCreationTimestamp(); !made.IsZero() && e.clock.Since(made.Time) >= recount {
+			e.stale, e.stuck = append(e.stale, p), append(e.stuck, p)
+			return false
 		}
+		return true
 	}
 	kit.MarkReady(h)
+	return true
 }
 
 func (e *external) apply(ctx context.Context, parts []part) error {

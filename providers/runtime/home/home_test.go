@@ -253,6 +253,31 @@ func TestAHomeIsMade(t *testing.T) {
 	}
 }
 
+func TestAQuotaThatIsNeverCountedIsMadeAnew(t *testing.T) {
+	w := newWorld(t).settle()
+	before := &corev1.ResourceQuota{}
+	w.get(before, "tenant-acme", names.Quota)
+	before.CreationTimestamp = metav1.NewTime(w.clock.Now())
+	metav1.SetMetaDataAnnotation(&before.ObjectMeta, "made", "first")
+	w.update(before)
+
+	w.clock.Step(recount - time.Second)
+	if done, err := w.look(); !done || err != nil {
+		t.Fatalf("impatient: done %t, %v", done, err)
+	}
+	w.clock.Step(time.Second)
+	if done, err := w.look(); done || err != nil {
+		t.Fatalf("patient for ever: done %t, %v", done, err)
+	}
+	after := &corev1.ResourceQuota{}
+	if !w.get(after, "tenant-acme", names.Quota) || after.Annotations["made"] != "" {
+		t.Errorf("the quota was not made anew: %+v", after.ObjectMeta)
+	}
+	if w.count().settle(); !kit.IsReady(w.home) {
+		t.Errorf("conditions %+v", w.home.Status.Conditions)
+	}
+}
+
 func TestOwnersOnlyReadTheirTenant(t *testing.T) {
 	for _, rule := range readTenant("acme") {
 		for _, r := range rule.Resources {

@@ -32,9 +32,17 @@ type part struct {
 	live client.Object
 	// same reports whether what matters of the live object is as wanted.
 	same func() bool
-	// missing says what the API server still has to do before the object, as it was read or applied last, works. Nil:
+	// works says what the API server still has to do before the object, as it was read or applied last, works. Nil:
 	// nothing.
-	missing func() string
+	works func() string
+}
+
+// missing says what keeps the part from working, or nothing.
+func (p part) missing() string {
+	if p.works == nil {
+		return ""
+	}
+	return p.works()
 }
 
 // partsOf a Home.
@@ -111,7 +119,7 @@ func quota(m metav1.ObjectMeta, limit int32) part {
 	return part{
 		want: want, live: live,
 		same: func() bool { return equality.Semantic.DeepEqual(want.Spec, live.Spec) },
-		missing: func() string {
+		works: func() string {
 			if counts(want) || counts(live) {
 				return ""
 			}
