@@ -69,6 +69,7 @@ func find(ctx context.Context, ns *corev1.Namespace, m metadata.Interface, mappe
 			foreign = foreign || hasForeign(finalizersIn(c.Message))
 		case corev1.NamespaceContentRemaining:
 			kinds = kindsIn(c.Message)
+		default:
 		}
 	}
 	if own := ns.GetFinalizers(); hasForeign(own) {

@@ -77,20 +77,17 @@ func TestRepairsDrift(t *testing.T) {
 		obj    client.Object
 		change func(client.Object)
 	}{
-		"Quota": {reason: "a larger quota", obj: &corev1.ResourceQuota{ObjectMeta: at(names.Quota)}, change: func(o client.Object) {
-			o.(*corev1.ResourceQuota).Spec.Hard[corev1.ResourceLimitsCPU] = resource.MustParse("99")
-		}},
+		"Quota":     {reason: "a larger quota", obj: &corev1.ResourceQuota{ObjectMeta: at(names.Quota)}, change: to(func(o *corev1.ResourceQuota) { o.Spec.Hard[corev1.ResourceLimitsCPU] = resource.MustParse("99") })},
 		"QuotaGone": {reason: "no quota", obj: &corev1.ResourceQuota{ObjectMeta: at(names.Quota)}},
-		"Limits":    {reason: "other defaults", obj: &corev1.LimitRange{ObjectMeta: at(names.Limits)}, change: func(o client.Object) { o.(*corev1.LimitRange).Spec.Limits = nil }},
-		"Subject": {reason: "one more who may deploy", obj: &rbacv1.RoleBinding{ObjectMeta: at(names.Deployer)}, change: func(o client.Object) {
-			rb := o.(*rbacv1.RoleBinding)
+		"Limits":    {reason: "other defaults", obj: &corev1.LimitRange{ObjectMeta: at(names.Limits)}, change: to(func(o *corev1.LimitRange) { o.Spec.Limits = nil })},
+		"Subject": {reason: "one more who may deploy", obj: &rbacv1.RoleBinding{ObjectMeta: at(names.Deployer)}, change: to(func(rb *rbacv1.RoleBinding) {
 			rb.Subjects = append(rb.Subjects, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "eve"})
-		}},
-		"RoleRef":        {reason: "another role, which cannot be changed in place", obj: &rbacv1.RoleBinding{ObjectMeta: at(names.Owners)}, change: func(o client.Object) { o.(*rbacv1.RoleBinding).RoleRef.Name = "cluster-admin" }},
+		})},
+		"RoleRef":        {reason: "another role, which cannot be changed in place", obj: &rbacv1.RoleBinding{ObjectMeta: at(names.Owners)}, change: to(func(o *rbacv1.RoleBinding) { o.RoleRef.Name = "cluster-admin" })},
 		"AccountGone":    {reason: "no deployer", obj: &corev1.ServiceAccount{ObjectMeta: at(names.Deployer)}},
 		"PodSecurity":    {reason: "a weaker Pod Security level", obj: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acme-dev"}}, change: func(o client.Object) { o.GetLabels()[podSecurityEnforce] = "privileged" }},
 		"Label":          {reason: "an identity label", obj: &corev1.ResourceQuota{ObjectMeta: at(names.Quota)}, change: func(o client.Object) { o.SetLabels(nil) }},
-		"PullSecret":     {reason: "another credential", obj: &corev1.Secret{ObjectMeta: at(names.PullSecret)}, change: func(o client.Object) { o.(*corev1.Secret).Data[corev1.DockerConfigJsonKey] = []byte("{}") }},
+		"PullSecret":     {reason: "another credential", obj: &corev1.Secret{ObjectMeta: at(names.PullSecret)}, change: to(func(o *corev1.Secret) { o.Data[corev1.DockerConfigJsonKey] = []byte("{}") })},
 		"PullSecretGone": {reason: "no credential", obj: &corev1.Secret{ObjectMeta: at(names.PullSecret)}},
 	}
 	for name, tc := range cases {
@@ -101,18 +98,18 @@ func TestRepairsDrift(t *testing.T) {
 			})
 			converge(t, w, b)
 			key := client.ObjectKeyFromObject(tc.obj)
-			want := tc.obj.DeepCopyObject().(client.Object)
+			want := copyOf(t, tc.obj)
 			if err := w.Get(context.Background(), key, want); err != nil {
 				t.Fatal(err)
 			}
-			changed := want.DeepCopyObject().(client.Object)
+			changed := copyOf(t, want)
 			if tc.change == nil {
-				if err := w.WithWatch.Delete(context.Background(), changed); err != nil {
+				if err := w.Delete(context.Background(), changed); err != nil {
 					t.Fatal(err)
 				}
 			} else {
 				tc.change(changed)
-				if err := w.WithWatch.Update(context.Background(), changed); err != nil {
+				if err := w.Update(context.Background(), changed); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -121,7 +118,7 @@ func TestRepairsDrift(t *testing.T) {
 				t.Fatalf("%s: got %+v, %v, want it noticed", tc.reason, obs, err)
 			}
 			converge(t, w, b)
-			got := tc.obj.DeepCopyObject().(client.Object)
+			got := copyOf(t, tc.obj)
 			if err := w.Get(context.Background(), key, got); err != nil {
 				t.Fatal(err)
 			}
@@ -271,7 +268,7 @@ func TestDeletionWaits(t *testing.T) {
 		t.Error("the release needs its deployer until it is gone; it was missing and was not made")
 	}
 
-	w.WithWatch.Delete(context.Background(), release) //nolint:errcheck // Seen by what follows.
+	must(t, w.Delete(context.Background(), release))
 	observed, err := w.e.Observe(context.Background(), b)
 	if err != nil || !observed.ResourceExists {
 		t.Fatalf("got %+v, %v", observed, err)
@@ -368,7 +365,7 @@ func TestDeletionGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	ns.Finalizers = nil
-	if err := w.WithWatch.Update(context.Background(), ns); err != nil {
+	if err := w.Update(context.Background(), ns); err != nil {
 		t.Fatal(err)
 	}
 	obs, err := w.e.Observe(context.Background(), b)
@@ -403,5 +400,30 @@ func leftovers() []runtime.Object {
 	return []runtime.Object{
 		left("example.com/v1", "Widget", "w1"), left("example.com/v1", "Widget", "w2"), left("example.com/v1", "Widget", "w3"),
 		left("v1", "ConfigMap", "blocker", "example.com/hold"),
+	}
+}
+
+// to changes objects of one type.
+func to[T client.Object](change func(T)) func(client.Object) {
+	return func(o client.Object) {
+		if typed, ok := o.(T); ok {
+			change(typed)
+		}
+	}
+}
+
+func copyOf(t *testing.T, o client.Object) client.Object {
+	t.Helper()
+	c, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		t.Fatalf("%T is no object", o)
+	}
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

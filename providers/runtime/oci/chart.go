@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -202,11 +203,5 @@ func (c *ChartCache) put(digest string, archive []byte) {
 
 // touch makes digest the last used.
 func (c *ChartCache) touch(digest string) {
-	order := make([]string, 0, len(c.order)+1)
-	for _, d := range c.order {
-		if d != digest {
-			order = append(order, d)
-		}
-	}
-	c.order = append(order, digest)
+	c.order = append(slices.DeleteFunc(c.order, func(d string) bool { return d == digest }), digest)
 }

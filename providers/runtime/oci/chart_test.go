@@ -12,7 +12,7 @@ import (
 
 func TestResolveAndPull(t *testing.T) {
 	f := newRegistry(t)
-	digest := f.push(t, "charts/runtime", "1.0.0_a", chartImage(t, chartLayerType, chartConfigType, chartArchive(t, "1.0.0+a")))
+	digest := f.push(t, "charts/runtime", "1.0.0_a", chartImage(t, chartLayerType, chartArchive(t, "1.0.0+a")))
 	f.set("bearer", nil)
 	c := f.client()
 	c.Charts = &ChartCache{}
@@ -42,14 +42,14 @@ func TestResolveAndPull(t *testing.T) {
 func TestChartRefused(t *testing.T) {
 	f := newRegistry(t)
 	archive := chartArchive(t, "1.0.0")
-	digest := f.push(t, "charts/runtime", "1.0.0", chartImage(t, chartLayerType, chartConfigType, archive))
+	digest := f.push(t, "charts/runtime", "1.0.0", chartImage(t, chartLayerType, archive))
 	img, err := random.Image(64, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.push(t, "charts/image", "1.0.0", img)
-	f.push(t, "charts/empty", "1.0.0", chartImage(t, "application/octet-stream", chartConfigType, archive))
-	broken := f.push(t, "charts/broken", "1.0.0", chartImage(t, chartLayerType, chartConfigType, []byte("not a tar")))
+	f.push(t, "charts/empty", "1.0.0", chartImage(t, "application/octet-stream", archive))
+	broken := f.push(t, "charts/broken", "1.0.0", chartImage(t, chartLayerType, []byte("not a tar")))
 
 	cases := map[string]struct {
 		reason     string

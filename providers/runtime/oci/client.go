@@ -134,6 +134,7 @@ func (s *session) notFound(res *http.Response) error {
 		switch d.Code {
 		case transport.DeniedErrorCode, transport.UnauthorizedErrorCode, transport.TooManyRequestsErrorCode:
 			return fmt.Errorf("the registry answers 404 Not Found with %s", d.Code)
+		default:
 		}
 	}
 	if res.Request.URL.Host != s.host {

@@ -15,9 +15,9 @@ import (
 // TestProbe is the table of the published-image probe, row by row.
 func TestProbe(t *testing.T) {
 	f := newRegistry(t)
-	f.pushImage(t, "steading/devops", "1.4.2")
-	f.pushImage(t, "public/devops", "1.4.2")
-	f.pushImage(t, "acme/acme-devops", "1.4.2")
+	f.pushImage(t, "steading/devops")
+	f.pushImage(t, "public/devops")
+	f.pushImage(t, "acme/acme-devops")
 	control, tenant, absent := f.host+"/steading/devops:1.4.2", f.host+"/acme/acme-devops:1.4.2", f.host+"/globex/globex-devops:1.4.2"
 	wrong := func(c *Client) {
 		c.Credentials = Credentials{f.host: authn.AuthConfig{Username: user, Password: "wrong"}}
@@ -108,7 +108,7 @@ func TestCredentialGoesToItsOwnHostOnly(t *testing.T) {
 	thiefHost := strings.TrimPrefix(thief.URL, "http://")
 
 	f := newRegistry(t)
-	f.pushImage(t, "steading/devops", "1.4.2")
+	f.pushImage(t, "steading/devops")
 	c := f.client()
 	c.Insecure = append(c.Insecure, thiefHost)
 	image := f.host + "/steading/devops:1.4.2"

@@ -3,7 +3,6 @@ package oci
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -82,7 +81,7 @@ func (f *fakeRegistry) token(w http.ResponseWriter, r *http.Request) {
 		}
 		token = "robot"
 	}
-	_ = json.NewEncoder(w).Encode(map[string]string{"token": token})
+	_, _ = fmt.Fprintf(w, `{"token":%q}`, token)
 }
 
 // authorized lets anonymous callers read what is called public, and answers 404 for all else.
@@ -153,13 +152,13 @@ func (f *fakeRegistry) push(t *testing.T, repository, tag string, img v1.Image) 
 	return digest.String()
 }
 
-func (f *fakeRegistry) pushImage(t *testing.T, repository, tag string) {
+func (f *fakeRegistry) pushImage(t *testing.T, repository string) {
 	t.Helper()
 	img, err := random.Image(64, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.push(t, repository, tag, img)
+	f.push(t, repository, "1.4.2", img)
 }
 
 func chartArchive(t *testing.T, version string) []byte {
@@ -179,10 +178,10 @@ func chartArchive(t *testing.T, version string) []byte {
 }
 
 // chartImage is an image of the form that helm push makes.
-func chartImage(t *testing.T, layerType types.MediaType, configType types.MediaType, archive []byte) v1.Image {
+func chartImage(t *testing.T, layerType types.MediaType, archive []byte) v1.Image {
 	t.Helper()
 	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
-	img = mutate.ConfigMediaType(img, configType)
+	img = mutate.ConfigMediaType(img, chartConfigType)
 	img, err := mutate.Append(img, mutate.Addendum{Layer: static.NewLayer(archive, layerType), MediaType: layerType})
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +212,7 @@ func body(contentType, text string) func(http.ResponseWriter, *http.Request) {
 }
 
 func hangUp(w http.ResponseWriter, _ *http.Request) {
-	conn, _, err := w.(http.Hijacker).Hijack()
+	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
 		_ = conn.Close()
 	}

@@ -17,9 +17,9 @@ import (
 // maxRedirects of one request. Registries redirect blobs to object storage, once.
 const maxRedirects = 3
 
-// defaultTransport has no proxy for loopback addresses, as http.DefaultTransport, and gives up on a dead host early.
+// defaultTransport gives up on a dead host early.
 var defaultTransport = func() http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
 	t.DialContext = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	t.ResponseHeaderTimeout = 30 * time.Second
 	t.MaxIdleConnsPerHost = 4

@@ -32,7 +32,7 @@ const (
 type operations struct {
 	clock clock.Clock
 	wake  func(types.NamespacedName)
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // Of all operations, which outlive the reconcile that begins them.
 	end   context.CancelFunc
 	wg    sync.WaitGroup
 

@@ -259,14 +259,15 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.Release) (managed.Ex
 func (e *external) Update(_ context.Context, mg *v1alpha1.Release) (managed.ExternalUpdate, error) {
 	p, want := *mg.Spec.ForProvider.DeepCopy(), digest(mg.Spec.ForProvider)
 	switch e.verdict.act {
+	case nothing:
 	case deploy:
 		image := mg.Status.AtProvider.Image.DeepCopy()
-		e.operations.begin(keyOf(mg), deploying, want, func(ctx context.Context) (*steading.ChosenImage, error) {
+		e.operations.begin(keyOf(mg), deploying, want, func(ctx context.Context) (*steading.ChosenImage, error) { //nolint:contextcheck // It outlives the reconcile.
 			return e.deploy(ctx, p, image)
 		})
 	case rollback:
 		to, why := *e.history.get(e.verdict.to), e.verdict.message
-		e.operations.begin(keyOf(mg), rollingBack, want, func(ctx context.Context) (*steading.ChosenImage, error) {
+		e.operations.begin(keyOf(mg), rollingBack, want, func(ctx context.Context) (*steading.ChosenImage, error) { //nolint:contextcheck // It outlives the reconcile.
 			return nil, e.rollback(ctx, p, to, why)
 		})
 	}
@@ -315,7 +316,7 @@ func (e *external) Delete(_ context.Context, mg *v1alpha1.Release) (managed.Exte
 		return managed.ExternalDelete{}, nil
 	}
 	p := *mg.Spec.ForProvider.DeepCopy()
-	e.operations.begin(keyOf(mg), uninstalling, "", func(ctx context.Context) (*steading.ChosenImage, error) {
+	e.operations.begin(keyOf(mg), uninstalling, "", func(ctx context.Context) (*steading.ChosenImage, error) { //nolint:contextcheck // It outlives the reconcile.
 		h, err := e.helm.engine(ctx, p)
 		if err != nil {
 			return nil, err

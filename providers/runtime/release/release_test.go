@@ -455,7 +455,7 @@ func TestOneOperationAtATime(t *testing.T) {
 	w.e.operations.begin(keyOf(w.mg), deploying, digest(w.mg.Spec.ForProvider), func(context.Context) (*steading.ChosenImage, error) {
 		running <- struct{}{}
 		<-hold
-		return nil, nil
+		return &steading.ChosenImage{}, nil
 	})
 	<-running
 	for range 5 {

@@ -17,15 +17,17 @@ import (
 // what the spec says, not of what this version of the provider makes of it, so that a new provider redeploys nobody.
 func digest(p v1alpha1.ReleaseParameters) string {
 	type request struct {
-		UID               string
-		Chart             string
-		Version           string
-		Power             steading.Power
-		CPU, Memory, Disk int64
-		Docker            bool
-		Registry          string
-		PullSecret        bool
-		Values            json.RawMessage `json:",omitempty"`
+		UID        string          `json:"uid"`
+		Chart      string          `json:"chart"`
+		Version    string          `json:"version"`
+		Power      steading.Power  `json:"power"`
+		CPU        int64           `json:"cpu"`
+		Memory     int64           `json:"memory"`
+		Storage    int64           `json:"storage"`
+		Docker     bool            `json:"docker"`
+		Registry   string          `json:"registry"`
+		PullSecret bool            `json:"pullSecret"`
+		Values     json.RawMessage `json:"values,omitempty"`
 	}
 	r := request{
 		UID:     string(p.Identity.UID),
@@ -34,7 +36,7 @@ func digest(p v1alpha1.ReleaseParameters) string {
 		Power:   p.Power,
 		CPU:     p.Caps.CPU.MilliValue(),
 		Memory:  p.Caps.Memory.Value(),
-		Disk:    p.Caps.Storage.Value(),
+		Storage: p.Caps.Storage.Value(),
 		Docker:  p.Docker,
 	}
 	if p.Registry != nil {

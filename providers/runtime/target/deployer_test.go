@@ -1,0 +1,174 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// roundTrip is a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func answer(status int) (*http.Response, error) {
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(""))}, nil
+}
+
+// issuing returns tokens that issue t-1, t-2, ... that live this long, and how many were issued.
+func issuing(life time.Duration, err error) (*tokens, *int) {
+	issued := new(int)
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		SubResourceCreate: func(_ context.Context, _ client.Client, sub string, obj, with client.Object, _ ...client.SubResourceCreateOption) error {
+			if err != nil {
+				return err
+			}
+			tr, ok := with.(*authenticationv1.TokenRequest)
+			sa, also := obj.(*corev1.ServiceAccount)
+			if !ok || !also || sub != "token" || sa.Name != "steading-deployer" {
+				return fmt.Errorf("unexpected %s of %T", sub, obj)
+			}
+			*issued++
+			tr.Status = authenticationv1.TokenRequestStatus{Token: fmt.Sprintf("t-%d", *issued), ExpirationTimestamp: metav1.NewTime(time.Now().Add(life))}
+			return nil
+		},
+	})
+	return &tokens{client: c, byNamespace: map[string]*token{}}, issued
+}
+
+func TestDeployerTokens(t *testing.T) {
+	ctx := context.Background()
+	get := func(tk *tokens, namespace string) string {
+		t.Helper()
+		v, err := tk.get(ctx, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	tk, issued := issuing(time.Hour, nil)
+	if a, b := get(tk, "acme-dev"), get(tk, "acme-dev"); a != b || *issued != 1 {
+		t.Errorf("got %s, then %s: a token is kept while it lives", a, b)
+	}
+	if get(tk, "acme-test") == get(tk, "acme-dev") {
+		t.Error("two namespaces share a token")
+	}
+	tk.forget("acme-dev", "t-9")
+	if get(tk, "acme-dev") != "t-1" {
+		t.Error("a token was forgotten because another was refused")
+	}
+	tk.forget("acme-dev", "t-1")
+	if get(tk, "acme-dev") != "t-3" {
+		t.Error("a token that was refused is used again")
+	}
+
+	short, issued := issuing(0, nil)
+	get(short, "acme-dev")
+	if get(short, "acme-dev"); *issued != 2 {
+		t.Error("a token that expired is used again")
+	}
+
+	gone, _ := issuing(0, kerrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, "steading-deployer"))
+	if _, err := gone.get(ctx, "acme-dev"); !kerrors.IsNotFound(err) {
+		t.Errorf("got %v, want a not-found", err)
+	}
+	if len(gone.byNamespace) > 0 {
+		t.Error("namespaces that are gone are kept for ever")
+	}
+}
+
+// TestDeployerIsNobodyElse has the provider's own credential in the target's config.
+func TestDeployerIsNobodyElse(t *testing.T) {
+	tk, _ := issuing(time.Hour, nil)
+	tg := &Target{Name: "platform", tokens: tokens{client: tk.client, byNamespace: map[string]*token{}}}
+	tg.config = &rest.Config{Host: "https://127.0.0.1:1", BearerToken: "provider", Username: "u", Password: "p", Impersonate: rest.ImpersonationConfig{UserName: "root"}}
+	cfg, err := tg.Deployer(context.Background(), "acme-dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.BearerToken != "" || cfg.BearerTokenFile != "" || cfg.Username != "" || cfg.Password != "" || cfg.Impersonate.UserName != "" {
+		t.Errorf("the provider's credential goes along: %v", cfg)
+	}
+	status, seen := http.StatusUnauthorized, []string{}
+	rt := cfg.WrapTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+		seen = append(seen, r.Header.Get("Authorization"))
+		return answer(status)
+	}))
+	for range 2 {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://127.0.0.1:1/api", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := rt.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+	}
+	if fmt.Sprint(seen) != "[Bearer t-1 Bearer t-2]" {
+		t.Errorf("got %v, want another token after the first was refused", seen)
+	}
+}
+
+func TestBreaker(t *testing.T) {
+	b := newBreaker("edge", Context)
+	var err error
+	status, asked := http.StatusOK, 0
+	rt := b.wrap(roundTrip(func(*http.Request) (*http.Response, error) {
+		asked++
+		if err != nil {
+			return nil, err
+		}
+		return answer(status)
+	}))
+	ask := func() error {
+		req, rerr := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://127.0.0.1:1", nil)
+		if rerr != nil {
+			t.Fatal(rerr)
+		}
+		res, rerr := rt.RoundTrip(req)
+		if rerr == nil {
+			_ = res.Body.Close()
+		}
+		return rerr
+	}
+	status = http.StatusInternalServerError
+	for range 2 * breakerFailures {
+		_ = ask()
+	}
+	if asked != 2*breakerFailures {
+		t.Fatal("a server that answers, if only with 500, is not dead")
+	}
+	err = context.Canceled
+	for range 2 * breakerFailures {
+		_ = ask()
+	}
+	if asked != 4*breakerFailures {
+		t.Fatal("our hanging up says nothing about the server")
+	}
+	err, asked = errors.New("connection refused"), 0
+	for range 2 * breakerFailures {
+		_ = ask()
+	}
+	if asked != breakerFailures {
+		t.Errorf("a dead server was asked %d times, want %d", asked, breakerFailures)
+	}
+	if got := ask(); !errors.As(got, new(*UnreachableError)) {
+		t.Errorf("got %v, want it said that the context is unreachable", got)
+	}
+}
