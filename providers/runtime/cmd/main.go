@@ -20,6 +20,7 @@ import (
 	"github.com/steading-dev/steading/providers/runtime/boundary"
 	"github.com/steading-dev/steading/providers/runtime/cluster"
 	"github.com/steading-dev/steading/providers/runtime/home"
+	"github.com/steading-dev/steading/providers/runtime/oci"
 	"github.com/steading-dev/steading/providers/runtime/placement"
 	"github.com/steading-dev/steading/providers/runtime/release"
 	"github.com/steading-dev/steading/providers/runtime/target"
@@ -87,7 +88,8 @@ func setup(mgr manager.Manager, o kit.Options) error {
 	if err := home.Setup(mgr, o); err != nil {
 		return err
 	}
-	if err := placement.Setup(mgr, o, (&charts{reader: mgr.GetAPIReader()}).resolve); err != nil {
+	pulled := &oci.ChartCache{}
+	if err := placement.Setup(mgr, o, (&charts{reader: mgr.GetAPIReader(), pulled: pulled}).resolve); err != nil {
 		return err
 	}
 	targets := target.New()
@@ -103,5 +105,5 @@ func setup(mgr manager.Manager, o kit.Options) error {
 	if err := boundary.Setup(mgr, o, targets); err != nil {
 		return err
 	}
-	return release.Setup(mgr, release.Options{Options: o, Targets: targets})
+	return release.Setup(mgr, release.Options{Options: o, Targets: targets, Charts: pulled})
 }

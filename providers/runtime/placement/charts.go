@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
 // A ChartSource is where the chart of environments comes from, with what it takes to read it.
@@ -22,18 +23,26 @@ type ChartSource struct {
 	Insecure string
 }
 
-// Charts know the digest of a chart's version.
+// A ResolvedChart is pinned by digest.
+type ResolvedChart struct {
+	// Digest of the chart's manifest.
+	Digest string
+	// Floor is the least that the chart can run with, DockerFloor the same with the docker sidecar.
+	Floor, DockerFloor steading.Resources
+}
+
+// Charts know the digest of a chart's version, and what it needs.
 type Charts interface {
-	// Resolve returns the chart at once, pinned by digest, or why it is not known: [ErrAsking] while it is being asked for
-	// the first time. When that changes, the tenant is woken.
-	Resolve(tenant string, source ChartSource) (*v1alpha1.Chart, error)
+	// Resolve returns the chart at once, or why it is not known: [ErrAsking] while it is being asked for the first time.
+	// When that changes, the tenant is woken.
+	Resolve(tenant string, source ChartSource) (ResolvedChart, error)
 }
 
 // ErrAsking says that the registry is being asked for a chart.
 var ErrAsking = errors.New("the registry is being asked for the chart")
 
-// ResolveFunc asks a registry for the digest of a chart's version.
-type ResolveFunc func(ctx context.Context, source ChartSource) (digest string, err error)
+// ResolveFunc asks a registry for a chart's version.
+type ResolveFunc func(ctx context.Context, source ChartSource) (ResolvedChart, error)
 
 // Times of the resolver.
 const (
@@ -43,7 +52,7 @@ const (
 	firstChartRetry = time.Second
 	lastChartRetry  = 2 * time.Minute
 	// chartTimeout bounds one question.
-	chartTimeout = 30 * time.Second
+	chartTimeout = time.Minute
 	// chartIdle is how long a chart is kept that no tenant asked for: longer than tenants poll.
 	chartIdle = 3 * time.Hour
 )
@@ -62,7 +71,7 @@ type Resolver struct {
 
 // answer of a registry, and the tenants that wait for it.
 type answer struct {
-	digest  string
+	chart   ResolvedChart // no digest: err says why not
 	err     error
 	at      time.Time
 	asked   time.Time
@@ -82,7 +91,7 @@ func NewResolver(ask ResolveFunc, wake func(tenant string), c clock.WithTicker) 
 }
 
 // Resolve returns what is known of the chart.
-func (r *Resolver) Resolve(tenant string, source ChartSource) (*v1alpha1.Chart, error) {
+func (r *Resolver) Resolve(tenant string, source ChartSource) (ResolvedChart, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.answers[source]
@@ -92,16 +101,16 @@ func (r *Resolver) Resolve(tenant string, source ChartSource) (*v1alpha1.Chart, 
 		r.queue.Add(source)
 	}
 	a.asked = r.clock.Now()
-	if a.digest == "" {
+	if a.chart.Digest == "" {
 		if !slices.Contains(a.waiting, tenant) {
 			a.waiting = append(a.waiting, tenant)
 		}
-		return nil, a.err
+		return ResolvedChart{}, a.err
 	}
 	if r.clock.Since(a.at) > chartAge {
 		r.queue.Add(source)
 	}
-	return &v1alpha1.Chart{Repository: source.Repository, Version: source.Version, Digest: a.digest}, nil
+	return a.chart, nil
 }
 
 // Start asks until the context is done.
@@ -126,9 +135,9 @@ func (r *Resolver) next(ctx context.Context) bool {
 		return true
 	}
 	asked, cancel := context.WithTimeout(ctx, chartTimeout)
-	digest, err := r.ask(asked, source)
+	chart, err := r.ask(asked, source)
 	cancel()
-	for _, tenant := range r.learn(source, digest, err) {
+	for _, tenant := range r.learn(source, chart, err) {
 		r.wake(tenant)
 	}
 	if err != nil {
@@ -151,11 +160,11 @@ func (r *Resolver) idle(source ChartSource) bool {
 }
 
 // learn keeps an answer and returns the tenants to wake. A registry that fails after it answered changes nothing.
-func (r *Resolver) learn(source ChartSource, digest string, err error) []string {
+func (r *Resolver) learn(source ChartSource, chart ResolvedChart, err error) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.answers[source]
-	if err != nil && a.digest != "" {
+	if err != nil && a.chart.Digest != "" {
 		return nil
 	}
 	if err != nil {
@@ -167,6 +176,6 @@ func (r *Resolver) learn(source ChartSource, digest string, err error) []string 
 		return slices.Clone(a.waiting)
 	}
 	woken := a.waiting
-	*a = answer{digest: digest, at: r.clock.Now(), asked: a.asked}
+	*a = answer{chart: chart, at: r.clock.Now(), asked: a.asked}
 	return woken
 }

@@ -22,11 +22,11 @@ type registry struct {
 	woken  chan string
 }
 
-func (r *registry) ask(context.Context, ChartSource) (string, error) {
+func (r *registry) ask(context.Context, ChartSource) (ResolvedChart, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++
-	return r.digest, r.err
+	return ResolvedChart{Digest: r.digest, Floor: testFloor(false), DockerFloor: testFloor(true)}, r.err
 }
 
 func (r *registry) says(digest string, err error) {
@@ -93,7 +93,7 @@ func TestResolverNeverBlocksAndWakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &v1alpha1.Chart{Repository: "registry.example/charts/runtime", Version: "1.0.0", Digest: "sha256:aa"}
+	want := ResolvedChart{Digest: "sha256:aa", Floor: testFloor(false), DockerFloor: testFloor(true)}
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Errorf("-want, +have:\n%s", diff)
 	}

@@ -233,6 +233,15 @@ func TestChartProblemsAreTold(t *testing.T) {
 	}
 }
 
+func TestTheFloorIsTheCharts(t *testing.T) {
+	w := newWorld(t, homeOf(), placementOf("dev", sized(sizeOf("3", "16Gi", "2Gi"))))
+	w.reconcile()
+	want := "cpu 3 is below the 4 that the runtime needs, 1 short: raise spec.size.cpu"
+	if r := w.placement("dev").Status.AtProvider.Refusal; r == nil || r.Message != want {
+		t.Errorf("refusal %+v", r)
+	}
+}
+
 func TestAnUndecidedPlacementIsToldNothing(t *testing.T) {
 	w := newWorld(t, homeOf(), placementOf("dev"))
 	w.charts.err = ErrAsking

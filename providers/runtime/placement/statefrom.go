@@ -68,7 +68,8 @@ func (p *pass) chart() {
 			names.DefaultProviderConfig, v1alpha1.Group)
 		return
 	}
-	chart, err := p.charts.Resolve(p.tenant, sourceOf(p.config))
+	source := sourceOf(p.config)
+	chart, err := p.charts.Resolve(p.tenant, source)
 	if errors.Is(err, ErrAsking) {
 		return
 	}
@@ -76,7 +77,13 @@ func (p *pass) chart() {
 		p.state.ChartProblem = kit.CleanMessage(err.Error())
 		return
 	}
-	p.state.Chart = chart
+	p.state.Chart = &v1alpha1.Chart{Repository: source.Repository, Version: source.Version, Digest: chart.Digest}
+	p.state.Floor = func(docker bool) steading.Resources {
+		if docker {
+			return chart.DockerFloor
+		}
+		return chart.Floor
+	}
 }
 
 // applicants are all Placements but those whose environment is gone.

@@ -34,11 +34,11 @@ type world struct {
 // fakeCharts knows the chart, or says why not.
 type fakeCharts struct{ err error }
 
-func (f *fakeCharts) Resolve(string, ChartSource) (*v1alpha1.Chart, error) {
+func (f *fakeCharts) Resolve(string, ChartSource) (ResolvedChart, error) {
 	if f.err != nil {
-		return nil, f.err
+		return ResolvedChart{}, f.err
 	}
-	return pin, nil
+	return ResolvedChart{Digest: pin.Digest, Floor: testFloor(false), DockerFloor: testFloor(true)}, nil
 }
 
 func newWorld(t *testing.T, objs ...client.Object) *world {
@@ -51,7 +51,10 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	}
 	kube := fake.NewClientBuilder().WithScheme(s).
 		WithStatusSubresource(&v1alpha1.Placement{}, &v1alpha1.Home{}, &v1alpha1.Cluster{}).
-		WithObjects(&v1alpha1.ClusterProviderConfig{ObjectMeta: v1.ObjectMeta{Name: names.DefaultProviderConfig}}).
+		WithObjects(&v1alpha1.ClusterProviderConfig{
+			ObjectMeta: v1.ObjectMeta{Name: names.DefaultProviderConfig},
+			Spec:       v1alpha1.ProviderConfigSpec{RuntimeChart: v1alpha1.ChartSource{Repository: pin.Repository, Version: pin.Version}},
+		}).
 		WithObjects(objs...).Build()
 	w := &world{t: t, kube: kube, clock: clocktesting.NewFakeClock(epoch), charts: &fakeCharts{}}
 	w.r = w.writer(kube)

@@ -1,4 +1,4 @@
-package charts
+package floor
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
-func TestFloor(t *testing.T) {
+func TestSum(t *testing.T) {
 	const claim = `
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -75,7 +75,7 @@ spec: {resources: {requests: {storage: 3Gi}}}
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Floor(objects)
+			got, err := Sum(objects)
 			if tc.want.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.want.err) {
 					t.Errorf("%s: want an error that says %q, got: %v", tc.reason, tc.want.err, err)
