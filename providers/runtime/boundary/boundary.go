@@ -9,6 +9,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -124,12 +125,28 @@ func (e *external) observeContents(ctx context.Context, mg *v1alpha1.Boundary) (
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if len(todo) == 0 {
-		kit.MarkReady(mg)
-	} else if !kit.IsReady(mg) {
-		mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(todo) == 0}, e.markReady(ctx, mg, len(todo) == 0)
+}
+
+// markReady once everything is as it should be and the quota is counted: until then it refuses all that it limits. Its
+// being counted wakes us.
+func (e *external) markReady(ctx context.Context, mg *v1alpha1.Boundary, upToDate bool) error {
+	if !upToDate {
+		if !kit.IsReady(mg) {
+			mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
+		}
+		return nil
 	}
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(todo) == 0}, nil
+	q := &corev1.ResourceQuota{}
+	if err := e.cache.Get(ctx, client.ObjectKey{Namespace: mg.Spec.ForProvider.Namespace, Name: names.Quota}, q); err != nil {
+		return errors.Wrap(err, "cannot read the quota")
+	}
+	if !equality.Semantic.DeepEqual(q.Spec.Hard, q.Status.Hard) && !kit.IsReady(mg) {
+		kit.MarkNotReady(mg, xpv2.ReasonCreating, "the cluster has not counted the quota yet")
+		return nil
+	}
+	kit.MarkReady(mg)
+	return nil
 }
 
 // sourceOfPullSecret reads the Secret that the tenant's images are pulled with, nil if there is none.

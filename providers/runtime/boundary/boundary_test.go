@@ -70,6 +70,27 @@ func TestMakesAndIsReady(t *testing.T) {
 	}
 }
 
+// TestWaitsForTheQuota: until it is counted it refuses every claim and pod.
+func TestWaitsForTheQuota(t *testing.T) {
+	w := newWorld(t, nil, claim())
+	w.uncounted = true
+	b := boundary()
+	converge(t, w, b)
+	if kit.IsReady(b) {
+		t.Fatal("ready with a quota that refuses everything")
+	}
+	must(t, w.count(context.Background(), w))
+	converge(t, w, b)
+	if !kit.IsReady(b) {
+		t.Errorf("got %+v, want ready", b.Status.Conditions)
+	}
+	b.Spec.ForProvider.Caps.CPU = resource.MustParse("12")
+	converge(t, w, b)
+	if !kit.IsReady(b) {
+		t.Error("a new size takes no readiness away")
+	}
+}
+
 // TestRepairsDrift changes one thing after another behind the Boundary's back.
 func TestRepairsDrift(t *testing.T) {
 	cases := map[string]struct {

@@ -40,6 +40,18 @@ type world struct {
 	clock  *clocktesting.FakeClock
 	events *record.FakeRecorder
 	calls  []string
+	// uncounted quotas stay so.
+	uncounted bool
+}
+
+// count the quota, as its controller does.
+func (w *world) count(ctx context.Context, c client.Client) error {
+	q := &corev1.ResourceQuota{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "acme-dev", Name: names.Quota}, q); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	q.Status.Hard = q.Spec.Hard
+	return c.Status().Update(ctx, q)
 }
 
 func newWorld(t *testing.T, metadata []runtime.Object, objs ...client.Object) *world {
@@ -53,7 +65,7 @@ func newWorld(t *testing.T, metadata []runtime.Object, objs ...client.Object) *w
 	w := &world{t: t, clock: clocktesting.NewFakeClock(now), events: record.NewFakeRecorder(16)}
 	w.WithWatch = clientfake.NewClientBuilder().WithScheme(s).WithObjects(objs...).
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).
-		WithStatusSubresource(&steading.Environment{}).
+		WithStatusSubresource(&steading.Environment{}, &corev1.ResourceQuota{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 				w.calls = append(w.calls, "delete "+obj.GetName())
@@ -67,7 +79,10 @@ func newWorld(t *testing.T, metadata []runtime.Object, objs ...client.Object) *w
 				if named, ok := obj.(interface{ GetName() string }); ok {
 					w.calls = append(w.calls, "apply "+named.GetName())
 				}
-				return c.Apply(ctx, obj, opts...)
+				if err := c.Apply(ctx, obj, opts...); err != nil || w.uncounted {
+					return err
+				}
+				return w.count(ctx, c)
 			},
 		}).Build()
 	ms := fake.NewTestScheme()
