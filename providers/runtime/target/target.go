@@ -85,7 +85,11 @@ func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, c
 	if t.Metadata, err = metadata.NewForConfig(cfg); err != nil {
 		return nil, err
 	}
-	if t.informers, err = newCache(watching, t.Mapper); err != nil {
+	mapper, err := newUnasked(t.Mapper)
+	if err != nil {
+		return nil, err
+	}
+	if t.informers, err = newCache(watching, mapper); err != nil {
 		return nil, err
 	}
 	t.Cache = t.informers
