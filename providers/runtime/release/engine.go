@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,9 +53,12 @@ func (e *helmEngine) deploy(ctx context.Context, d deployment) error {
 	if err != nil {
 		return err
 	}
-	if err := e.check(d, last); err != nil {
+	workloads, err := e.check(d, last)
+	if err != nil {
 		return err
 	}
+	d.labels = maps.Clone(d.labels)
+	d.labels[labelWorkloads] = strconv.Itoa(workloads)
 	ch, err := d.chart()
 	if err != nil {
 		return err
@@ -146,28 +152,35 @@ func (e *helmEngine) repaired(ctx context.Context) (*helm.Release, error) {
 	}
 }
 
-// check renders the chart once without sending anything, and refuses what may not be deployed before Helm records it.
-func (e *helmEngine) check(d deployment, last *helm.Release) error {
+// check renders the chart once without sending anything, and refuses what may not be deployed before Helm records it. It
+// returns how many workloads there will be.
+func (e *helmEngine) check(d deployment, last *helm.Release) (workloads int, err error) {
 	ch, err := d.chart()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if crds := ch.CRDObjects(); len(crds) > 0 {
-		return refuse("the chart brings the CustomResourceDefinition in %s; an environment's charts may bring none", crds[0].Filename)
+		return 0, refuse("the chart brings the CustomResourceDefinition in %s; an environment's charts may bring none", crds[0].Filename)
 	}
 	hooks, manifests, err := e.render(ch, d.values, last)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, h := range hooks {
 		// Tests are run by hand only.
 		if !slices.Equal(h.Events, []helm.HookEvent{helm.HookTest}) {
-			return refuse("the chart wants a hook, %s %q in %s; an environment's charts may have none", h.Kind, h.Name, h.Path)
+			return 0, refuse("the chart wants a hook, %s %q in %s; an environment's charts may have none", h.Kind, h.Name, h.Path)
 		}
 	}
-	_, err = e.Run(manifests)
-	return err
+	stamped, err := e.Run(manifests)
+	if err != nil {
+		return 0, err
+	}
+	return len(workload.FindAll(stamped.Bytes(), -1)), nil
 }
+
+// workload is the line with the kind of a Deployment or StatefulSet in what was stamped, whose YAML is written by us.
+var workload = regexp.MustCompile(`(?m)^kind: (Deployment|StatefulSet)$`)
 
 func (e *helmEngine) render(ch *chart.Chart, values map[string]any, last *helm.Release) ([]*helm.Hook, *bytes.Buffer, error) {
 	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {

@@ -28,6 +28,9 @@ const (
 	labelChoice = "release.steading.dev/image-choice"
 	labelReason = "release.steading.dev/image-reason"
 
+	// labelWorkloads is how many Deployments and StatefulSets the chart made.
+	labelWorkloads = "release.steading.dev/workloads"
+
 	// unset is how Helm is told to drop a label that the revision before had.
 	unset = "null"
 )
@@ -43,8 +46,10 @@ type record struct {
 	failed   string
 	choice   steading.ImageChoice
 	reason   string
-	identity v1alpha1.Identity
-	created  time.Time
+	// workloads that the revision has.
+	workloads int
+	identity  v1alpha1.Identity
+	created   time.Time
 }
 
 func (r record) pending() bool { return r.status.IsPending() }
@@ -110,8 +115,12 @@ func recordOf(l map[string]string, created time.Time) record {
 	if err != nil {
 		revision = 0
 	}
+	workloads, err := strconv.Atoi(l[labelWorkloads])
+	if err != nil {
+		workloads = 0
+	}
 	return record{
-		revision: revision,
+		revision: revision, workloads: workloads,
 		status:   helm.Status(l["status"]),
 		request:  l[labelRequest],
 		failed:   l[labelFailed],

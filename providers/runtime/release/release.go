@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -134,20 +135,30 @@ func (e *external) ours(ctx context.Context, p v1alpha1.ReleaseParameters, last 
 // rollout of the last revision. Until it is known to serve, the server is asked: a cache may not have heard of it yet, and
 // still see the one before, which serves.
 func (e *external) rollout(ctx context.Context, mg *v1alpha1.Release, last record, now time.Time) (*rollout, error) {
-	from := e.client
-	if d := mg.Status.AtProvider.Deployed; d != nil && d.Revision == last.revision {
-		from = e.cache
+	power, from := mg.Spec.ForProvider.Power, []client.Reader{e.client}
+	if d := mg.Status.AtProvider.Deployed; d != nil {
+		if last.failed != "" {
+			power = d.Power
+		}
+		if d.Revision == last.revision {
+			from = []client.Reader{e.cache, e.client}
+		}
 	}
-	w, err := readWorkloads(ctx, from, mg.Spec.ForProvider)
-	if err != nil {
-		return nil, err
+	var r rollout
+	for _, reader := range from {
+		w, err := readWorkloads(ctx, reader, mg.Spec.ForProvider)
+		if err != nil {
+			return nil, err
+		}
+		if r, err = w.rolledOut(last.workloads, power, now); err != nil {
+			return nil, err
+		}
+		if !r.missing {
+			break
+		}
+		// That the cache knows of nothing does not mean that there is nothing.
 	}
-	power := mg.Spec.ForProvider.Power
-	if d := mg.Status.AtProvider.Deployed; d != nil && last.failed != "" {
-		power = d.Power
-	}
-	r, err := w.rolledOut(power, now)
-	return &r, err
+	return &r, nil
 }
 
 // report the verdict in the Release's status.
@@ -306,7 +317,7 @@ func (e *external) rollback(ctx context.Context, p v1alpha1.ReleaseParameters, t
 	}
 	l := labels(p.Identity)
 	l[labelRequest], l[labelFailed] = to.request, digest(p)
-	l[labelChoice], l[labelReason] = string(to.choice), to.reason
+	l[labelChoice], l[labelReason], l[labelWorkloads] = string(to.choice), to.reason, strconv.Itoa(to.workloads)
 	return h.rollback(ctx, to.revision, l, why)
 }
 

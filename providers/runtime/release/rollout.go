@@ -85,6 +85,8 @@ func (w workloads) owns(pod *corev1.Pod) bool {
 type rollout struct {
 	// done: all are as they should be.
 	done bool
+	// missing: some were deleted.
+	missing bool
 	// failing: they will not get there by themselves, as far as anyone can tell.
 	failing bool
 	// reason and message when not done.
@@ -95,7 +97,10 @@ type rollout struct {
 }
 
 // rolledOut finds out how far the workloads have come, in the words of the pod or controller that is in the way.
-func (w workloads) rolledOut(power steading.Power, now time.Time) (rollout, error) {
+func (w workloads) rolledOut(expected int, power steading.Power, now time.Time) (rollout, error) {
+	if n := len(w.deployments) + len(w.statefulSets); n < expected {
+		return rollout{missing: true, reason: steading.ReasonRollingOut, message: fmt.Sprintf("%d of %d workloads were deleted; they are made anew", expected-n, expected)}, nil
+	}
 	waiting, err := w.waiting()
 	if err != nil {
 		return rollout{}, err

@@ -79,9 +79,12 @@ func TestRolledOut(t *testing.T) {
 		w      workloads
 		power  steading.Power
 		want   rollout
+		// expected workloads
+		expected int
 	}{
 		"Done":     {reason: "all are available", w: workloads{deployments: []appsv1.Deployment{deploymentOf(available)}}, want: rollout{done: true}},
 		"Nothing":  {reason: "a chart without workloads has nothing to roll out", want: rollout{done: true}},
+		"Missing":  {reason: "a workload was deleted", expected: 1, want: rollout{missing: true, reason: steading.ReasonRollingOut, message: "1 of 1 workloads were deleted; they are made anew"}},
 		"Waiting":  {reason: "the Deployment waits", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}}, want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops: Available: 0/1"}},
 		"Unseen":   {reason: "the controller has not seen the change yet, so that its status is of the one before", w: workloads{deployments: []appsv1.Deployment{deploymentOf(unseen)}}, want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops: Deployment generation is 3, but latest observed generation is 2"}},
 		"Stopped":  {reason: "scaled to zero with no pod left", w: workloads{deployments: []appsv1.Deployment{deploymentOf(scaledToZero)}}, power: steading.PowerStopped, want: rollout{done: true}},
@@ -127,7 +130,7 @@ func TestRolledOut(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := tc.w.rolledOut(tc.power, now)
+			got, err := tc.w.rolledOut(tc.expected, tc.power, now)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -177,6 +177,9 @@ func (s sight) rolledBack(last record) verdict {
 		}
 		return v
 	}
+	if s.rollout != nil && s.rollout.missing {
+		v.act, v.to = rollback, last.revision
+	}
 	v.served = s.rollout != nil && s.rollout.done
 	return v
 }
@@ -188,6 +191,10 @@ func (s sight) rollingOut(last record) verdict {
 		return verdict{state: v1alpha1.ReleaseDeployed, served: true}
 	}
 	v := verdict{state: v1alpha1.ReleaseRollingOut, reason: r.reason, message: r.message, again: r.settled}
+	if r.missing {
+		v.act = deploy
+		return v
+	}
 	if !r.failing {
 		return v
 	}
