@@ -25,10 +25,10 @@ type growing struct {
 
 func (g *growing) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
 	g.asked++
-	switch {
-	case g.asked == 1:
+	switch g.asked {
+	case 1:
 		return nil, kerrors.NewNotFound(schema.GroupResource{}, "")
-	case g.asked == 2:
+	case 2:
 		return nil, errors.New("the API server is starting")
 	}
 	l := &metav1.APIResourceList{}
