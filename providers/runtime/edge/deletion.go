@@ -23,19 +23,24 @@ const (
 	atOnce = time.Millisecond
 )
 
-// observeDeletion says whether something is left and there is time to clean it up. When there is none, it goes to a
-// remainder, and the Edge goes.
+// observeDeletion says whether something is left and there is time to clean it up. When there is none, it is tried once
+// more, since nobody may have been there to try in time; then what is left goes to a remainder, and the Edge goes.
 func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Edge) (managed.ExternalObservation, error) {
 	l := e.cleaner().find(ctx, remainderOf(mg))
-	switch {
-	case len(l.words) == 0:
-		cleanups.WithLabelValues("clean").Inc()
-		return managed.ExternalObservation{}, nil
-	case e.timeLeft(mg) > 0:
+	if len(l.words) > 0 && e.timeLeft(mg) > 0 {
 		return managed.ExternalObservation{ResourceExists: true}, nil
-	default:
+	}
+	if len(l.words) > 0 {
+		var err error
+		if l, err = e.cleaner().sweep(ctx, remainderOf(mg)); err != nil {
+			l.words = append(l.words, kit.CleanMessage(err.Error()))
+		}
+	}
+	if len(l.words) > 0 {
 		return managed.ExternalObservation{}, e.leave(ctx, mg, l)
 	}
+	cleanups.WithLabelValues("clean").Inc()
+	return managed.ExternalObservation{}, nil
 }
 
 func (e *external) timeLeft(mg *v1alpha1.Edge) time.Duration {

@@ -224,6 +224,19 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestDeletionSeenLate has the provider start only when the minute is over: what can be cleaned up is not left to a remainder.
+func TestDeletionSeenLate(t *testing.T) {
+	w, mg := stands(t)
+	deletedAt(now.Add(-time.Hour))(mg)
+	if !w.pass(mg) {
+		t.Fatal("it did not go")
+	}
+	w.wantNothingLeft()
+	if w.remainder() != nil || len(w.told()) > 0 {
+		t.Error("it left what it could have cleaned up")
+	}
+}
+
 func newTidier(w *world) *tidier {
 	return &tidier{
 		cleaner: cleaner{control: w, system: w, reach: w.reach}, cache: w, clock: w.clock, log: logging.NewNopLogger(),

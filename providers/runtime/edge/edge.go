@@ -15,13 +15,8 @@ import (
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
-// Times to look again at what should have woken us.
-const (
-	// settling is how long what was written may take to be seen.
-	settling = time.Second
-	// unsettled is how often to look at what others have to put right: all of that is watched too, where it can be.
-	unsettled = time.Minute
-)
+// settling is how long what was written may take to be seen.
+const settling = time.Second
 
 // An installer knows which operators' kinds the control plane serves.
 type installer interface {
@@ -85,9 +80,6 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Edge) (managed.Exte
 		Certificate: certified.verdict(steading.ReasonIssued),
 	}, is.asked)
 	e.todo = append(append(records, is.todo...), in.todo...)
-	if !kit.IsReady(mg) {
-		kit.After(ctx, max(e.o.Poll.NotReady, unsettled))
-	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(e.todo) == 0}, nil
 }
 

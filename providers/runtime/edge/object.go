@@ -31,7 +31,11 @@ func (c change) make(ctx context.Context) error {
 	case c.want == nil:
 		return remove(ctx, c.as, c.have)
 	case c.have == nil:
-		return errors.Wrapf(c.as.Create(ctx, c.want), "cannot create %s", called(c.want))
+		err := c.as.Create(ctx, c.want)
+		if apimeta.IsNoMatchError(err) {
+			return nil // It is defined, and served in a moment.
+		}
+		return errors.Wrapf(err, "cannot create %s", called(c.want))
 	default:
 		return errors.Wrapf(c.as.Update(ctx, overlay(c.want, c.have)), "cannot update %s", called(c.want))
 	}

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
@@ -54,7 +55,19 @@ func setupEdges(mgr manager.Manager, o kit.Options, targets *target.Targets, ops
 		WatchesRawSource(targets.Subscribe(&corev1.Namespace{}, w.namespace)).
 		WatchesRawSource(targets.Subscribe(&corev1.ServiceAccount{}, w.account)).
 		WatchesRawSource(targets.Subscribe(&networkingv1.Ingress{}, w.ingress)).
-		Complete(kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeKind), o, c))
+		WatchesRawSource(targets.Subscribe(target.HTTPRoute(), w.route)).
+		Complete(kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeKind), o, c, managed.WithPollIntervalHook(poll(o.Poll))))
+}
+
+// poll of an Edge that is not ready: no oftener than once a minute. It waits for others to put something right, which may
+// take for ever and is watched, and each look costs both sides.
+func poll(p kit.Poll) managed.PollIntervalHook {
+	return func(mg resource.Managed, _ time.Duration) time.Duration {
+		if kit.IsReady(mg) {
+			return p.After(true)
+		}
+		return max(p.After(false), time.Minute)
+	}
 }
 
 func setupRemainders(mgr manager.Manager, o kit.Options, targets *target.Targets, ops *operators) error {
@@ -155,6 +168,10 @@ func (w waker) account(_ string, obj client.Object) []reconcile.Request {
 	if obj.GetName() != names.Deployer {
 		return nil
 	}
+	return []reconcile.Request{requestFor(obj.GetNamespace())}
+}
+
+func (w waker) route(_ string, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{requestFor(obj.GetNamespace())}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -126,7 +127,13 @@ func (t *Targets) dispatch(name string, obj client.Object) {
 	}
 }
 
-func typeName(obj client.Object) string { return fmt.Sprintf("%T", obj) }
+// typeName tells kinds apart: by Go type, or by name where only metadata is watched.
+func typeName(obj client.Object) string {
+	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return m.GroupVersionKind().String()
+	}
+	return fmt.Sprintf("%T", obj)
+}
 
 // NameOf is the name under which the cluster of a tenant's context is known. The platform's own is known to all tenants by
 // its reserved name, which no tenant's context can have: a tenant's name has no hyphen, and every other name has one.

@@ -9,7 +9,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -31,6 +33,13 @@ func watched() []client.Object {
 	}
 }
 
+// HTTPRoute is the kind as it is watched, metadata only, on clusters that serve it.
+func HTTPRoute() client.Object {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"})
+	return m
+}
+
 // newCache caches what is watched. Namespaces are all watched, since one that is not ours may have our environment's name.
 func newCache(cfg *rest.Config, mapper meta.RESTMapper) (cache.Cache, error) {
 	environment, err := labels.NewRequirement(names.LabelEnvironment, selection.Exists, nil)
@@ -38,14 +47,9 @@ func newCache(cfg *rest.Config, mapper meta.RESTMapper) (cache.Cache, error) {
 		return nil, err
 	}
 	ours := labels.NewSelector().Add(*environment)
-	by := map[client.Object]cache.ByObject{}
-	for _, obj := range watched() {
-		if _, ok := obj.(*corev1.Namespace); !ok {
-			by[obj] = cache.ByObject{Label: ours}
-		}
-	}
 	return cache.New(cfg, cache.Options{
-		Scheme: scheme.Scheme, Mapper: mapper, ByObject: by, DefaultTransform: slim,
+		Scheme: scheme.Scheme, Mapper: mapper, DefaultTransform: slim,
+		DefaultLabelSelector: ours, ByObject: map[client.Object]cache.ByObject{&corev1.Namespace{}: {Label: labels.Everything()}},
 		// A kind that may not be watched must not hold up the others for ever.
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: ptr.To(false),
@@ -77,6 +81,7 @@ func (t *Target) watch(ctx context.Context) {
 	for _, obj := range watched() {
 		t.inform(ctx, obj)
 	}
+	go t.inform(ctx, HTTPRoute())
 	_ = t.informers.Start(ctx) // It returns when ctx is done.
 }
 
