@@ -81,14 +81,16 @@ func Get[T client.Object](t *testing.T, s *Suite, o T) T {
 	return o
 }
 
-// Change edits an object until the API server takes it.
+// Change edits an object until the API server takes it. It sends what was edited and no more: a claim has fields that our
+// types do not know, such as that which binds it to its composite, and to send it without would have it bound anew.
 func Change[T client.Object](t *testing.T, s *Suite, o T, edit func(T)) {
 	t.Helper()
 	Eventually(t, "change "+o.GetName(), func(ctx context.Context) error {
 		if err := s.Admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
+		before := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of the same type.
 		edit(o)
-		return s.Admin.Update(ctx, o)
+		return s.Admin.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 }
