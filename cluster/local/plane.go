@@ -35,6 +35,10 @@ type Options struct {
 	Crossplane bool
 	// Progress gets a line for every step that takes time. Optional.
 	Progress func(string)
+	// Front gives the address and authority at which a ServiceAccount's process
+	// finds the API server, which is at server and verified by ca. Tests put
+	// proxies there. Nil: what it is given.
+	Front func(namespace, account, server string, ca []byte) (string, []byte, error)
 }
 
 // A Plane is a running control plane.
@@ -56,6 +60,7 @@ type Plane struct {
 	client   client.Client
 	tokens   *tokens
 	runtimes *runtimes
+	front    func(namespace, account, server string, ca []byte) (string, []byte, error)
 
 	ending  sync.Once
 	ended   chan struct{} // closed when the plane ends
@@ -76,7 +81,7 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 }
 
 func newPlane(o Options) (*Plane, error) {
-	p := &Plane{name: o.Name, dir: o.Dir, progress: o.Progress}
+	p := &Plane{name: o.Name, dir: o.Dir, progress: o.Progress, front: o.Front}
 	if p.name == "" {
 		p.name = "local"
 	}

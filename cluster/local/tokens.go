@@ -43,8 +43,15 @@ func (p *Plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name st
 	if err := p.tokens.issue(ctx, sa); err != nil {
 		return "", err
 	}
+	server, ca := p.server, p.ca.pem
+	if p.front != nil {
+		var err error
+		if server, ca, err = p.front(namespace, name, server, ca); err != nil {
+			return "", fmt.Errorf("cannot put a front before the API server for ServiceAccount %s: %w", sa, err)
+		}
+	}
 	path := filepath.Join(p.tokens.dir(sa), "kubeconfig")
-	return path, writeKubeconfig(path, p.name, p.server, p.ca.pem, api.AuthInfo{TokenFile: filepath.Join(p.tokens.dir(sa), "token")})
+	return path, writeKubeconfig(path, p.name, server, ca, api.AuthInfo{TokenFile: filepath.Join(p.tokens.dir(sa), "token")})
 }
 
 func (t *tokens) dir(sa client.ObjectKey) string {

@@ -39,6 +39,9 @@ type Options struct {
 	ImageTags []string
 	// Progress gets a line for every step that takes time. Optional.
 	Progress func(string)
+	// Front of the control plane's API server for a ServiceAccount's process; see
+	// [local.Options]. Optional.
+	Front func(namespace, account, server string, ca []byte) (string, []byte, error)
 }
 
 // A Platform is a running Steading.
@@ -138,7 +141,7 @@ func (p *Platform) start(ctx context.Context) error {
 // startPlanes starts the control plane and, if asked for, the edge.
 func (p *Platform) startPlanes(ctx context.Context) error {
 	plane := func() (err error) {
-		p.Plane, err = local.Start(ctx, local.Options{Name: p.name, Dir: filepath.Join(p.dir, "plane"), Crossplane: true, Progress: p.say})
+		p.Plane, err = local.Start(ctx, local.Options{Name: p.name, Dir: filepath.Join(p.dir, "plane"), Crossplane: true, Progress: p.say, Front: p.options.Front})
 		return err
 	}
 	if !p.options.Edge {

@@ -1,0 +1,40 @@
+package faults
+
+import (
+	"testing"
+
+	"github.com/steading-dev/steading/cluster/local"
+	"github.com/steading-dev/steading/cluster/local/platform"
+	"github.com/steading-dev/steading/test/faults/proxy"
+	"github.com/steading-dev/steading/test/harness"
+)
+
+const crossplane = "crossplane"
+
+var (
+	suite harness.Suite
+	// fronts of the API server, by the component that asks it there.
+	fronts = map[string]*proxy.Proxy{}
+)
+
+func TestMain(m *testing.M) {
+	suite.Main(m, platform.Options{
+		Name: "faults", Front: front,
+		// Who is killed is started again at once: that a lease is waited for is not what this is about.
+		ProviderArgs: append(harness.NoPolling(), "--no-leader-elect"),
+	})
+}
+
+// front puts a proxy before the API server for provider and Crossplane. It is called once for each while the platform
+// starts, in an order that the platform gives.
+func front(namespace, account, server string, ca []byte) (string, []byte, error) {
+	if account != platform.Provider && (namespace != local.CrossplaneNamespace || account != crossplane) {
+		return server, ca, nil
+	}
+	p, err := proxy.Start(server, ca)
+	if err != nil {
+		return "", nil, err
+	}
+	fronts[account] = p
+	return p.URL(), p.CA(), nil
+}

@@ -1,0 +1,6 @@
+//go:build !long
+
+package faults
+
+// everySeed is whether all seeds run, or six.
+const everySeed = false
