@@ -19,6 +19,7 @@ import (
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/runtime/boundary"
 	"github.com/steading-dev/steading/providers/runtime/cluster"
+	"github.com/steading-dev/steading/providers/runtime/edge"
 	"github.com/steading-dev/steading/providers/runtime/home"
 	"github.com/steading-dev/steading/providers/runtime/oci"
 	"github.com/steading-dev/steading/providers/runtime/placement"
@@ -103,6 +104,9 @@ func setup(mgr manager.Manager, o kit.Options) error {
 		return err
 	}
 	if err := boundary.Setup(mgr, o, targets); err != nil {
+		return err
+	}
+	if err := edge.Setup(mgr, o, targets); err != nil {
 		return err
 	}
 	return release.Setup(mgr, release.Options{Options: o, Targets: targets, Charts: pulled})

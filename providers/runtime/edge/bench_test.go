@@ -263,7 +263,7 @@ func (b *bench) waitGone(t *testing.T, obj client.Object) {
 		if kerrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%v: finalizers %v", err, obj.GetFinalizers())
+		return fmt.Errorf("it has the finalizers %v: %w", obj.GetFinalizers(), err)
 	})
 }
 

@@ -133,7 +133,7 @@ func (e *external) judge(ctx context.Context, p v1alpha1.EdgeParameters, have *u
 		}
 	}
 	if ready.status == "True" && ready.generation == have.GetGeneration() && issued {
-		return nil, nil
+		return nil, nil //nolint:nilnil // There is no problem.
 	}
 	if attempts, _, _ := unstructured.NestedInt64(have.Object, "status", "failedIssuanceAttempts"); attempts > 0 && issuing.status != "True" {
 		return problemf(steading.ReasonIssueFailed, "cert-manager could not have the certificate issued, and tries again: %s", issuing.words()), nil

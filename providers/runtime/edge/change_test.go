@@ -73,7 +73,8 @@ func TestFollows(t *testing.T) {
 			},
 			want: func(w *world) bool {
 				records, _, _ := unstructured.NestedSlice(w.get(dnsEndpointKind, names.EdgeNamespace, "acme-dev").Object, "spec", "endpoints")
-				return len(records) == 1 && cmp.Equal(records[0].(map[string]any)["targets"], []any{"203.0.113.9"})
+				targets, _, _ := unstructured.NestedStringSlice(records[0].(map[string]any), "targets") //nolint:forcetypeassert // A test.
+				return len(records) == 1 && cmp.Equal(targets, []string{"203.0.113.9"})
 			},
 		},
 		"ZoneChanged": {
@@ -95,7 +96,9 @@ func TestFollows(t *testing.T) {
 		"IngressDrifted": {
 			reason: "a chart changed the route",
 			change: func(w *world, _ *v1alpha1.Edge) {
-				w.change(w.get(ingressKind, "acme-dev", "acme-edge"), func(o map[string]any) { o["spec"].(map[string]any)["ingressClassName"] = "other" })
+				w.change(w.get(ingressKind, "acme-dev", "acme-edge"), func(o map[string]any) {
+					_ = unstructured.SetNestedField(o, "other", "spec", "ingressClassName")
+				})
 			},
 			want: func(w *world) bool {
 				class, _, _ := unstructured.NestedString(w.get(ingressKind, "acme-dev", "acme-edge").Object, "spec", "ingressClassName")

@@ -72,7 +72,8 @@ func (c *cleaner) find(ctx context.Context, r v1alpha1.EdgeRemainderSpec) *lefto
 	return l
 }
 
-// findInside finds what is left in the environment's namespace. With the namespace all of it is gone.
+// findInside finds what is left in the environment's namespace. With the namespace all of it goes, and the Boundary waits for
+// that.
 func (c *cleaner) findInside(ctx context.Context, r v1alpha1.EdgeRemainderSpec, l *leftovers) error {
 	if c.reach == nil {
 		return nil
@@ -81,10 +82,10 @@ func (c *cleaner) findInside(ctx context.Context, r v1alpha1.EdgeRemainderSpec, 
 	if err != nil {
 		return err
 	}
-	if pl.namespace == nil {
+	if pl.namespace == nil || pl.namespace.DeletionTimestamp != nil {
 		return nil
 	}
-	if kit.Ours(pl.namespace, r.Identity, "") != nil {
+	if id, _ := kit.IdentityOf(pl.namespace); id != r.Identity {
 		return nil // Somebody else's by now.
 	}
 	if pl.deployer == nil {
@@ -95,7 +96,7 @@ func (c *cleaner) findInside(ctx context.Context, r v1alpha1.EdgeRemainderSpec, 
 			return err
 		}
 	}
-	if _, ok := pl.namespace.Annotations[names.AnnotationHostSuffix]; ok && pl.namespace.DeletionTimestamp == nil {
+	if _, ok := pl.namespace.Annotations[names.AnnotationHostSuffix]; ok {
 		l.deletable = append(l.deletable, annotate(pl, ""))
 		l.words = append(l.words, fmt.Sprintf("annotation %s of %s", names.AnnotationHostSuffix, called(pl.namespace)))
 	}

@@ -215,7 +215,7 @@ func TestVerdicts(t *testing.T) {
 			world: func(w *world) {
 				w.converge(edge())
 				w.change(w.get(dnsEndpointKind, names.EdgeNamespace, "acme-dev"), func(o map[string]any) {
-					o["metadata"].(map[string]any)["generation"] = int64(1)
+					_ = unstructured.SetNestedField(o, int64(1), "metadata", "generation")
 				})
 			},
 			exposed: "Exposing", certificate: "Issuing", says: "external-dns has not taken up DNSEndpoint steading-edge/acme-dev yet",

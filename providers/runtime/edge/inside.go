@@ -83,7 +83,7 @@ func (e *external) refusePlace(ctx context.Context, p v1alpha1.EdgeParameters, p
 	if pl.deployer == nil {
 		return problemf(steading.ReasonExposing, "namespace %s has no account %s yet, as which routes are made", p.Namespace, names.Deployer), nil
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // There is no problem.
 }
 
 // annotate the namespace with what its hosts end in; empty takes the annotation away.
@@ -192,7 +192,7 @@ func (e *external) lookAtRoute(ctx context.Context, p v1alpha1.EdgeParameters, p
 	if want.GroupVersionKind() == httpRouteKind {
 		return accepted(have, *p.Exposure.Ingress.GatewayRef), nil
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // There is no problem.
 }
 
 // accepted asks whether the Gateway takes a route, and finds what it leads to.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -178,7 +179,7 @@ func (b *bench) testDrift(t *testing.T) {
 				err = b.Get(t.Context(), client.ObjectKeyFromObject(source), source)
 			}
 			if err == nil && string(copied.Data[corev1.TLSCertKey]) != string(source.Data[corev1.TLSCertKey]) {
-				err = fmt.Errorf("the copy is another")
+				err = errors.New("the copy is another")
 			}
 			return err
 		})
@@ -202,7 +203,7 @@ func (b *bench) wantBack(t *testing.T, obj client.Object) {
 			return err
 		}
 		if obj.GetUID() == before {
-			return fmt.Errorf("it is still the old one")
+			return errors.New("it is still the old one")
 		}
 		return nil
 	})

@@ -53,7 +53,7 @@ func asProblem(err error) (*problem, error) {
 	var network net.Error
 	switch {
 	case err == nil:
-		return nil, nil
+		return nil, nil //nolint:nilnil // There is no problem.
 	case stderrors.As(err, &foreign):
 		return &problem{steading.ReasonNotOurs, err.Error()}, nil
 	case stderrors.As(err, &unreachable), stderrors.As(err, &failed), stderrors.As(err, &network):

@@ -63,7 +63,11 @@ func download(ctx context.Context, m Module) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	ran := cmd.Run()
-	var got struct{ Dir, Sum, Error string }
+	var got struct {
+		Dir   string `json:"Dir"`
+		Sum   string `json:"Sum"`
+		Error string `json:"Error"`
+	}
 	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil || got.Error != "" {
 		return "", fmt.Errorf("%w: %s%s", errors.Join(ran, err), got.Error, stderr.String())
 	}
