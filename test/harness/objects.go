@@ -41,7 +41,7 @@ func (s *Suite) Create(t *testing.T, objects ...client.Object) {
 			t.Fatalf("cannot create %T %s: %v", o, o.GetName(), err)
 		}
 		t.Cleanup(func() {
-			_ = s.Admin.Delete(context.Background(), o) //nolint:usetesting // The test's own context is over.
+			_ = s.Admin.Delete(context.Background(), o)
 		})
 	}
 }

@@ -26,6 +26,10 @@ import (
 // startup is how long a platform may take to start, its tools not being built yet.
 const startup = 30 * time.Minute
 
+// parallel is how many tests run at a time unless the command line says otherwise: they wait for the platform most of the
+// time, however few cores there are.
+const parallel = "8"
+
 // Suite is the platform that all tests of a test binary share. Each test has tenants of its own.
 type Suite struct {
 	// Platform that runs. Nil until Main has started it.
@@ -37,6 +41,7 @@ type Suite struct {
 // Main runs the tests of m on a platform that is started with o, and ends it. Without a platform, under -short, it says
 // that the suite is skipped.
 func (s *Suite) Main(m *testing.M, o platform.Options) {
+	_ = flag.Set("test.parallel", parallel) // What the command line says comes after.
 	flag.Parse()
 	if testing.Short() {
 		fmt.Printf("suite %s is skipped: it starts a platform, and -short is set\n", o.Name)
@@ -66,8 +71,10 @@ func (s *Suite) run(m *testing.M, o platform.Options) int {
 	return m.Run()
 }
 
-// NoPolling are the provider's arguments that leave everything to its watches.
-func NoPolling() []string { return []string{"--poll-interval=1h", "--poll-interval-not-ready=1h"} }
+// NoPolling are the provider's arguments that leave everything to its watches, deletion that is held up too.
+func NoPolling() []string {
+	return []string{"--poll-interval=1h", "--poll-interval-not-ready=1h", "--deletion-backoff=1h", "--max-deletion-backoff=1h"}
+}
 
 // Client of an API server, uncached, that knows our kinds and Kubernetes' own.
 func Client(cfg *rest.Config) (client.Client, error) {

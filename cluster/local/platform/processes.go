@@ -81,7 +81,7 @@ func (p *Platform) run(ctx context.Context, c local.Component) error {
 	if err != nil {
 		return err
 	}
-	now := launch{args: c.Args, env: c.Env, built: info.ModTime()}
+	now := launch{path: c.Path, args: c.Args, env: c.Env, built: info.ModTime()}
 	p.mu.Lock()
 	before, runs := p.launched[c.Name]
 	p.mu.Unlock()
@@ -104,6 +104,7 @@ func (p *Platform) run(ctx context.Context, c local.Component) error {
 
 // launch is what a component was started with.
 type launch struct {
+	path      string
 	args, env []string
 	built     time.Time
 }

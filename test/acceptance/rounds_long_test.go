@@ -1,0 +1,8 @@
+//go:build long
+
+package acceptance
+
+const (
+	rounds      = 50
+	dyingRounds = 5
+)
