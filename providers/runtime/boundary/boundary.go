@@ -48,7 +48,8 @@ type external struct {
 
 var _ managed.TypedExternalClient[*v1alpha1.Boundary] = &external{}
 
-// Observe compares the namespace and what is in it with what they should be.
+// Observe compares the namespace and what is in it with what they should be. A Boundary always exists, until it is deleted:
+// making it is repairing what is missing, and telling them apart would cost every environment two more writes.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.Boundary) (managed.ExternalObservation, error) {
 	ns, err := e.find(ctx, mg.Spec.ForProvider.Namespace)
 	if crossplane.WasDeleted(mg) {
@@ -59,7 +60,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Boundary) (managed.
 	}
 	if ns == nil {
 		mg.Status.AtProvider = v1alpha1.BoundaryObservation{}
-		return managed.ExternalObservation{}, nil
+		mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
+		return managed.ExternalObservation{ResourceExists: true}, nil
 	}
 	if refused, err := e.refused(ctx, mg, ns); refused || err != nil {
 		// Not ours, or about to go: nothing to do until that changes, which is watched.
@@ -142,7 +144,7 @@ func (e *external) markReady(ctx context.Context, mg *v1alpha1.Boundary, upToDat
 		return errors.Wrap(err, "cannot read the quota")
 	}
 	if !equality.Semantic.DeepEqual(q.Spec.Hard, q.Status.Hard) && !kit.IsReady(mg) {
-		kit.MarkNotReady(mg, xpv2.ReasonCreating, "the cluster has not counted the quota yet")
+		mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
 		return nil
 	}
 	kit.MarkReady(mg)
@@ -235,30 +237,38 @@ func (e *external) surplus(ctx context.Context, p v1alpha1.BoundaryParameters) (
 	return todo, nil
 }
 
-// Create makes the namespace, which must not exist, and what is in it.
+// Create is Update.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.Boundary) (managed.ExternalCreation, error) {
-	p := mg.Spec.ForProvider
+	_, err := e.Update(ctx, mg)
+	return managed.ExternalCreation{}, err
+}
+
+// Update makes the namespace and what is in it, or repairs what Observe found to differ.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.Boundary) (managed.ExternalUpdate, error) {
+	if e.namespace == nil {
+		return managed.ExternalUpdate{}, e.make(ctx, mg.Spec.ForProvider)
+	}
+	return managed.ExternalUpdate{}, e.repair(ctx, mg.Spec.ForProvider)
+}
+
+// make the namespace, which must not exist, and what is in it.
+func (e *external) make(ctx context.Context, p v1alpha1.BoundaryParameters) error {
 	ns := namespace(p)
 	// Not applied: that would take over a namespace that somebody made since it was looked for.
 	if err := e.client.Create(ctx, ns, client.FieldOwner(fieldManager)); err != nil {
-		return managed.ExternalCreation{}, errors.Wrapf(err, "cannot create namespace %s", p.Namespace)
+		return errors.Wrapf(err, "cannot create namespace %s", p.Namespace)
 	}
 	e.namespace = ns
 	pull, err := e.sourceOfPullSecret(ctx, p)
 	if err != nil {
-		return managed.ExternalCreation{}, err
+		return err
 	}
 	for _, obj := range contents(p, pull) {
 		if err := e.apply(ctx, obj); err != nil {
-			return managed.ExternalCreation{}, err
+			return err
 		}
 	}
-	return managed.ExternalCreation{}, nil
-}
-
-// Update repairs what Observe found to differ.
-func (e *external) Update(ctx context.Context, mg *v1alpha1.Boundary) (managed.ExternalUpdate, error) {
-	return managed.ExternalUpdate{}, e.repair(ctx, mg.Spec.ForProvider)
+	return nil
 }
 
 func (e *external) repair(ctx context.Context, p v1alpha1.BoundaryParameters) error {

@@ -25,23 +25,19 @@ import (
 
 var upToDate = managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
 
-// converge observes and creates or updates, as the managed reconciler does, until there is nothing left to do.
+// converge observes and updates, as the managed reconciler does, until there is nothing left to do.
 func converge(t *testing.T, w *world, b *v1alpha1.Boundary) {
 	t.Helper()
 	for range 5 {
+		w.e.namespace = nil
 		obs, err := w.e.Observe(context.Background(), b)
 		if err != nil {
 			t.Fatalf("Observe: %v", err)
 		}
-		switch {
-		case !obs.ResourceExists:
-			_, err = w.e.Create(context.Background(), b)
-		case !obs.ResourceUpToDate:
-			_, err = w.e.Update(context.Background(), b)
-		default:
+		if obs.ResourceUpToDate {
 			return
 		}
-		if err != nil {
+		if _, err = w.e.Update(context.Background(), b); err != nil {
 			t.Fatal(err)
 		}
 	}

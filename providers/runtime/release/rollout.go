@@ -27,6 +27,9 @@ import (
 // and nodes added, in the meantime.
 const schedulingPatience = 30 * time.Second
 
+// schedulingQuiet is how long that is not even mentioned: until its claims are bound, every pod waits a moment.
+const schedulingQuiet = 3 * time.Second
+
 // releaseNameAnnotation is Helm's.
 const releaseNameAnnotation = "meta.helm.sh/release-name"
 
@@ -106,20 +109,21 @@ func (w workloads) rolledOut(expected int, power steading.Power, now time.Time) 
 		return rollout{}, err
 	}
 	if power == steading.PowerStopped && waiting == "" && len(w.pods) > 0 {
-		waiting = fmt.Sprintf("%d pods are stopping", len(w.pods))
+		waiting = "pods are stopping"
 	}
 	if waiting == "" {
 		return rollout{done: true}, nil
 	}
-	for _, find := range []func(time.Time) (rollout, bool){w.refusedPods, w.failedPods, w.unscheduledPods, w.pastDeadline} {
-		if r, found := find(now); found {
+	for _, find := range []func(string, time.Time) (rollout, bool){w.refusedPods, w.failedPods, w.unscheduledPods, w.pastDeadline} {
+		if r, found := find(waiting, now); found {
 			return r, nil
 		}
 	}
 	return rollout{reason: steading.ReasonRollingOut, message: waiting}, nil
 }
 
-// waiting is what the controllers wait for, empty when nothing.
+// waiting is what is not done yet, empty when nothing. It does not say how far it is: every word of status that changes is
+// paid for all the way up to the claim.
 func (w workloads) waiting() (string, error) {
 	objs := make([]client.Object, 0, len(w.deployments)+len(w.statefulSets))
 	for i := range w.deployments {
@@ -140,14 +144,14 @@ func (w workloads) waiting() (string, error) {
 			return "", errors.Wrapf(err, "cannot read the status of %s", obj.GetName())
 		}
 		if result.Status != status.CurrentStatus {
-			return fmt.Sprintf("%s %s: %s", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), result.Message), nil
+			return fmt.Sprintf("%s %s is rolling out", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName()), nil
 		}
 	}
 	return "", nil
 }
 
 // refusedPods were never made: over the quota, or against the namespace's Pod Security level.
-func (w workloads) refusedPods(time.Time) (rollout, bool) {
+func (w workloads) refusedPods(string, time.Time) (rollout, bool) {
 	for _, rs := range w.current() {
 		for _, c := range rs.Status.Conditions {
 			if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -211,7 +215,7 @@ var (
 	crashReasons = []string{"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 )
 
-func (w workloads) failedPods(time.Time) (rollout, bool) {
+func (w workloads) failedPods(string, time.Time) (rollout, bool) {
 	for _, pod := range w.upcoming() {
 		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if c.State.Waiting == nil {
@@ -256,17 +260,20 @@ func crashMessage(c corev1.ContainerStatus) string {
 	return msg
 }
 
-func (w workloads) unscheduledPods(now time.Time) (rollout, bool) {
+func (w workloads) unscheduledPods(waiting string, now time.Time) (rollout, bool) {
 	for _, pod := range w.upcoming() {
 		for _, c := range pod.Status.Conditions {
 			if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 				continue
 			}
 			r := rollout{reason: steading.ReasonUnschedulable, message: "no node takes the pod: " + c.Message}
-			age := now.Sub(c.LastTransitionTime.Time)
-			r.failing = age >= schedulingPatience
-			if !r.failing {
+			switch age := now.Sub(c.LastTransitionTime.Time); {
+			case age < schedulingQuiet:
+				return rollout{reason: steading.ReasonRollingOut, message: waiting, settled: schedulingQuiet - age}, true
+			case age < schedulingPatience:
 				r.settled = schedulingPatience - age
+			default:
+				r.failing = true
 			}
 			return r, true
 		}
@@ -275,7 +282,7 @@ func (w workloads) unscheduledPods(now time.Time) (rollout, bool) {
 }
 
 // pastDeadline is the Deployment's own word that it gave up.
-func (w workloads) pastDeadline(time.Time) (rollout, bool) {
+func (w workloads) pastDeadline(string, time.Time) (rollout, bool) {
 	for _, d := range w.deployments {
 		for _, c := range d.Status.Conditions {
 			if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {

@@ -85,10 +85,10 @@ func TestRolledOut(t *testing.T) {
 		"Done":     {reason: "all are available", w: workloads{deployments: []appsv1.Deployment{deploymentOf(available)}}, want: rollout{done: true}},
 		"Nothing":  {reason: "a chart without workloads has nothing to roll out", want: rollout{done: true}},
 		"Missing":  {reason: "a workload was deleted", expected: 1, want: rollout{missing: true, reason: steading.ReasonRollingOut, message: "1 of 1 workloads were deleted; they are made anew"}},
-		"Waiting":  {reason: "the Deployment waits", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}}, want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops: Available: 0/1"}},
-		"Unseen":   {reason: "the controller has not seen the change yet, so that its status is of the one before", w: workloads{deployments: []appsv1.Deployment{deploymentOf(unseen)}}, want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops: Deployment generation is 3, but latest observed generation is 2"}},
+		"Waiting":  {reason: "the Deployment waits", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}}, want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops is rolling out"}},
+		"Unseen":   {reason: "the controller has not seen the change yet, so that its status is of the one before", w: workloads{deployments: []appsv1.Deployment{deploymentOf(unseen)}}, want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops is rolling out"}},
 		"Stopped":  {reason: "scaled to zero with no pod left", w: workloads{deployments: []appsv1.Deployment{deploymentOf(scaledToZero)}}, power: steading.PowerStopped, want: rollout{done: true}},
-		"Stopping": {reason: "a pod is left", w: workloads{deployments: []appsv1.Deployment{deploymentOf(scaledToZero)}, replicaSets: two, pods: []corev1.Pod{podOf("new", corev1.PodStatus{})}}, power: steading.PowerStopped, want: rollout{reason: steading.ReasonRollingOut, message: "1 pods are stopping"}},
+		"Stopping": {reason: "a pod is left", w: workloads{deployments: []appsv1.Deployment{deploymentOf(scaledToZero)}, replicaSets: two, pods: []corev1.Pod{podOf("new", corev1.PodStatus{})}}, power: steading.PowerStopped, want: rollout{reason: steading.ReasonRollingOut, message: "pods are stopping"}},
 		"Pull": {
 			reason: "the kubelet's own word", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("new", waitingFor("ErrImagePull", "r:2: not found", nil))}},
 			want: rollout{failing: true, reason: steading.ReasonImagePull, message: "container devops: cannot pull image r:2: r:2: not found"},
@@ -99,7 +99,7 @@ func TestRolledOut(t *testing.T) {
 		},
 		"PullOfTheOld": {
 			reason: "what an older ReplicaSet's pod says is past", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("old", waitingFor("ErrImagePull", "r:1: not found", nil))}},
-			want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops: Available: 0/1"},
+			want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops is rolling out"},
 		},
 		"Crash": {
 			reason: "how it ended, not how often nor how long the kubelet waits", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("new", waitingFor("CrashLoopBackOff", "back-off 5m0s restarting failed container", &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}))}},
@@ -114,8 +114,12 @@ func TestRolledOut(t *testing.T) {
 			want: rollout{failing: true, reason: steading.ReasonDeployFailed, message: "pods is forbidden: violates PodSecurity"},
 		},
 		"Unschedulable": {
-			reason: "said at once, a failure only after a while", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("new", unschedulable(10*time.Second))}},
+			reason: "said soon, a failure only after a while", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("new", unschedulable(10*time.Second))}},
 			want: rollout{reason: steading.ReasonUnschedulable, message: "no node takes the pod: 0/1 nodes are available: 1 Insufficient cpu.", settled: 20 * time.Second},
+		},
+		"UnschedulableForAMoment": {
+			reason: "that is what a pod is until its claims are bound", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("new", unschedulable(time.Second))}},
+			want: rollout{reason: steading.ReasonRollingOut, message: "Deployment acme-devops is rolling out", settled: 2 * time.Second},
 		},
 		"UnschedulableForLong": {
 			reason: "that is now", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("new", unschedulable(time.Minute))}},
