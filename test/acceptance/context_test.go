@@ -44,7 +44,7 @@ func edgeToken(t *testing.T, account string) string {
 		if err := edge.Create(t.Context(), o); err != nil {
 			t.Fatalf("cannot create %T on the edge: %v", o, err)
 		}
-		t.Cleanup(func() { _ = edge.Delete(context.Background(), o) }) //nolint:usetesting // The test's own context is over.
+		t.Cleanup(func() { _ = edge.Delete(context.Background(), o) })
 	}
 	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
 	if err := edge.SubResource("token").Create(t.Context(), sa, r); err != nil {

@@ -44,7 +44,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Cluster) (managed.E
 	if meta.WasDeleted(mg) {
 		return e.observeLeaving(ctx, mg)
 	}
-	if err := e.use(mg); err != nil {
+	if err := e.use(mg); err != nil { //nolint:contextcheck // Targets outlive a reconcile.
 		return managed.ExternalObservation{}, err
 	}
 	of, err := e.offered(ctx, mg)
@@ -87,8 +87,8 @@ func (e *external) offered(ctx context.Context, mg *v1alpha1.Cluster) (*offer, e
 }
 
 // split an error into what is wrong with the offer, and any other.
-func split(err error) (*Problem, error) {
-	var p *Problem
+func split(err error) (*UnreachedError, error) {
+	var p *UnreachedError
 	if errors.As(err, &p) {
 		return p, nil
 	}
@@ -108,7 +108,7 @@ func (e *external) hold(mg *v1alpha1.Cluster, of *offer) {
 }
 
 // observeFirst is Observe before any credential was proved.
-func (e *external) observeFirst(ctx context.Context, mg *v1alpha1.Cluster, of *offer, wrong *Problem) (managed.ExternalObservation, error) {
+func (e *external) observeFirst(ctx context.Context, mg *v1alpha1.Cluster, of *offer, wrong *UnreachedError) (managed.ExternalObservation, error) {
 	if of == nil {
 		e.notReached(ctx, mg, wrong)
 		return exists, nil
@@ -122,14 +122,14 @@ func (e *external) observeFirst(ctx context.Context, mg *v1alpha1.Cluster, of *o
 		return exists, nil
 	case s.problem != nil:
 		e.notReached(ctx, mg, s.problem)
-		return exists, nil
+		return exists, nil //nolint:nilerr // It was told.
 	}
 	e.proof = of
 	return managed.ExternalObservation{}, nil
 }
 
 // judge the offer beside what is kept. It returns what is wrong with it.
-func (e *external) judge(ctx context.Context, mg *v1alpha1.Cluster, of *offer, wrong *Problem) (*Problem, error) {
+func (e *external) judge(ctx context.Context, mg *v1alpha1.Cluster, of *offer, wrong *UnreachedError) (*UnreachedError, error) {
 	switch {
 	case of == nil:
 		return wrong, nil
@@ -157,7 +157,7 @@ func used(mg *v1alpha1.Cluster) int32 {
 }
 
 // outcome of a look at a Cluster that has a credential.
-func (e *external) outcome(ctx context.Context, mg *v1alpha1.Cluster, wrong *Problem) (managed.ExternalObservation, error) {
+func (e *external) outcome(ctx context.Context, mg *v1alpha1.Cluster, wrong *UnreachedError) (managed.ExternalObservation, error) {
 	if wrong == nil {
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: e.proof == nil && len(e.stale) == 0}, nil
 	}
@@ -193,7 +193,7 @@ func (e *external) mark(mg *v1alpha1.Cluster) {
 }
 
 // notReached says why no credential was proved yet, on the claim too when that is new.
-func (e *external) notReached(ctx context.Context, mg *v1alpha1.Cluster, p *Problem) {
+func (e *external) notReached(ctx context.Context, mg *v1alpha1.Cluster, p *UnreachedError) {
 	before := mg.GetCondition(xpv2.TypeReady)
 	kit.MarkNotReady(mg, p.Reason, p.Message)
 	mg.Status.AtProvider.Reachable = false

@@ -43,10 +43,10 @@ func TestACredentialIsProvedThenKept(t *testing.T) {
 	if w.kept() != nil {
 		t.Error("something is kept before anything was proved")
 	}
-	w.put(tokenIn("tenant-acme", "edge-admin", "planted-secret"))
+	w.put(tokenIn("edge-admin", "planted-secret"))
 	mg := w.until("a wrong token", not(steading.ReasonCredentialRefused, "401"))
 	notIn(t, describe(mg), "planted-secret")
-	w.put(tokenIn("tenant-acme", "edge-admin", goodToken))
+	w.put(tokenIn("edge-admin", goodToken))
 	mg = w.until("ready", ready)
 
 	o := mg.Status.AtProvider
@@ -67,17 +67,17 @@ func TestACredentialIsProvedThenKept(t *testing.T) {
 }
 
 func TestTheLastGoodCredentialStays(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.until("ready", ready)
 	lastGood := func(mg *v1alpha1.Cluster, err error) bool {
 		return err != nil && strings.Contains(err.Error(), "the last good credential stays in use") && kit.IsReady(mg) && string(w.kept().Data["token"]) == goodToken
 	}
-	w.put(tokenIn("tenant-acme", "edge-admin", "planted-secret"))
+	w.put(tokenIn("edge-admin", "planted-secret"))
 	w.until("a wrong token", lastGood)
 	if told := w.told(); !strings.Contains(told, "CredentialRefused") {
 		t.Errorf("events %q", told)
 	}
-	if err := w.kube.Delete(t.Context(), tokenIn("tenant-acme", "edge-admin", "")); err != nil {
+	if err := w.kube.Delete(t.Context(), tokenIn("edge-admin", "")); err != nil {
 		t.Fatal(err)
 	}
 	w.until("no Secret", lastGood)
@@ -96,7 +96,7 @@ func TestTheLastGoodCredentialStays(t *testing.T) {
 }
 
 func TestAServerIsNotChangedUnderEnvironments(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.until("ready", ready)
 	other := newAPIServer(t, nil)
 	mg := w.get()
@@ -121,7 +121,7 @@ func TestAServerIsNotChangedUnderEnvironments(t *testing.T) {
 }
 
 func TestAClusterGoesAndComesBack(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.until("ready", ready)
 	w.server.answerWith(overloaded)
 	w.server.cut()
@@ -139,7 +139,7 @@ func TestAClusterGoesAndComesBack(t *testing.T) {
 }
 
 func TestAnUnguardedClusterIsUsed(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.server.objects.refuse = true
 	mg := w.until("ready", func(mg *v1alpha1.Cluster, err error) bool {
 		return err == nil && kit.IsReady(mg) && mg.Status.AtProvider.GuardMessage != ""
@@ -150,7 +150,7 @@ func TestAnUnguardedClusterIsUsed(t *testing.T) {
 }
 
 func TestAddressesAreRefused(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.change(func(mg *v1alpha1.Cluster) { mg.Spec.ForProvider.Server = "https://169.254.169.254" })
 	w.until("metadata", not(steading.ReasonAddressRefused, "169.254.169.254 is a link-local address"))
 	w.change(func(mg *v1alpha1.Cluster) { mg.Spec.ForProvider.Server = "https://10.96.0.1" })
@@ -212,10 +212,10 @@ func TestExternalSecret(t *testing.T) {
 	answer("False", `could not get SecretStore "vault"`)
 	w.until("no store", not(steading.ReasonCredentialMissing, `cannot be fetched from SecretStore vault, key contexts/edge: could not get SecretStore "vault"`))
 	answer("True", "")
-	w.put(tokenIn("tenant-acme", "context-edge-credential", goodToken))
+	w.put(tokenIn("context-edge-credential", goodToken))
 	w.until("ready", ready)
 
-	w.put(tokenIn("tenant-acme", "edge-admin", goodToken))
+	w.put(tokenIn("edge-admin", goodToken))
 	w.change(func(mg *v1alpha1.Cluster) {
 		mg.Spec.ForProvider.Credentials = steading.ContextCredentials{SecretRef: &steading.LocalSecretReference{Name: "edge-admin"}}
 	})
@@ -228,7 +228,7 @@ func TestExternalSecret(t *testing.T) {
 }
 
 func TestTheRightToReadIsGivenInOnePlace(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.until("ready", ready)
 	l := &rbacv1.RoleBindingList{}
 	if err := w.kube.List(t.Context(), l); err != nil || len(l.Items) != 1 {

@@ -49,7 +49,7 @@ func TestCredentialOf(t *testing.T) {
 				}
 				return
 			}
-			p := new(Problem)
+			p := new(UnreachedError)
 			if !errors.As(err, &p) || p.Reason != steading.ReasonCredentialMissing || !strings.Contains(p.Message, tc.want) {
 				t.Errorf("%s: want %q, have %v", tc.reason, tc.want, err)
 			}

@@ -26,7 +26,7 @@ import (
 func (e *external) observeLeaving(ctx context.Context, mg *v1alpha1.Cluster) (managed.ExternalObservation, error) {
 	if e.kept != nil {
 		e.hold(mg, nil)
-		return exists, e.use(mg)
+		return exists, e.use(mg) //nolint:contextcheck // Targets outlive a reconcile.
 	}
 	standing, err := e.dependents(ctx, mg)
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *external) unguard(ctx context.Context, mg *v1alpha1.Cluster) (bool, err
 }
 
 // abandoned reports whether an operator gave up the target, which does not answer.
-func (e *external) abandoned(ctx context.Context, mg *v1alpha1.Cluster, p *Problem) (bool, error) {
+func (e *external) abandoned(ctx context.Context, mg *v1alpha1.Cluster, p *UnreachedError) (bool, error) {
 	f := mg.Spec.ForProvider
 	given, err := e.o.Claims.Abandoned(ctx, kit.ContextClaim(f.Claim), f.Identity.UID)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestDeletionWaitsForWhateverNamesTheContext(t *testing.T) {
 	for _, o := range on("edge") {
 		_, kind := contextOf(o)
 		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, append(on("other"), o, tokenIn("tenant-acme", "edge-admin", goodToken))[4:]...)
+			w := newWorld(t, append(on("other"), o, tokenIn("edge-admin", goodToken))[4:]...)
 			w.until("ready", ready)
 			w.delete()
 			w.until("blocked", blocked("WaitingForDependents", "environments are on it: "+o.GetLabels()[names.LabelEnvironment]))
@@ -71,7 +71,7 @@ func TestDeletionWaitsForWhateverNamesTheContext(t *testing.T) {
 }
 
 func TestDeletionLeavesNothing(t *testing.T) {
-	w := newWorld(t, append(on("other"), tokenIn("tenant-acme", "edge-admin", goodToken))...)
+	w := newWorld(t, append(on("other"), tokenIn("edge-admin", goodToken))...)
 	w.until("ready", ready)
 	w.delete()
 	w.until("gone", gone)
@@ -86,7 +86,7 @@ func TestDeletionLeavesNothing(t *testing.T) {
 	if _, err := w.c.targets.Get(t.Context(), "acme-edge"); !errors.As(err, &unknown) {
 		t.Errorf("the context is still a target: %v", err)
 	}
-	if s := tokenIn("tenant-acme", "edge-admin", ""); w.kube.Get(t.Context(), client.ObjectKeyFromObject(s), s) != nil {
+	if s := tokenIn("edge-admin", ""); w.kube.Get(t.Context(), client.ObjectKeyFromObject(s), s) != nil {
 		t.Error("the tenant's own Secret was deleted")
 	}
 	if len(w.c.lines.byCluster) != 0 || len(w.c.informed.byCluster) != 0 || len(w.c.registered.keys) != 0 {
@@ -102,7 +102,7 @@ func TestDeletionOfWhatNeverWorked(t *testing.T) {
 }
 
 func TestAClusterThatIsGoneForGoodIsAbandoned(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.until("ready", ready)
 	w.server.answerWith(overloaded)
 	w.server.cut()
@@ -122,7 +122,7 @@ func TestAClusterThatIsGoneForGoodIsAbandoned(t *testing.T) {
 }
 
 func TestAKeptCredentialThatSomebodyDeletes(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.until("ready", ready)
 	old := w.kept()
 	if err := w.kube.Delete(t.Context(), old); err != nil {
@@ -137,9 +137,9 @@ func TestAKeptCredentialThatSomebodyDeletes(t *testing.T) {
 }
 
 func TestEverythingDeletedAtOnce(t *testing.T) {
-	w := newWorld(t, tokenIn("tenant-acme", "edge-admin", goodToken))
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.until("ready", ready)
-	for _, o := range []client.Object{w.kept(), tokenIn("tenant-acme", "edge-admin", ""), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "steading-context-edge"}},
+	for _, o := range []client.Object{w.kept(), tokenIn("edge-admin", ""), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "steading-context-edge"}},
 		&steading.Context{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "edge"}}} {
 		if err := w.kube.Delete(t.Context(), o); err != nil && !kerrors.IsNotFound(err) {
 			t.Fatal(err)

@@ -129,7 +129,7 @@ func (o offers) fetched(ctx context.Context, p v1alpha1.ClusterParameters) error
 // unrequest deletes the ExternalSecret, if it is ours. The Secret goes with it.
 func (e *external) unrequest(ctx context.Context, p v1alpha1.ClusterParameters) error {
 	m, err := e.offers.mapping()
-	if errors.As(err, new(*Problem)) {
+	if errors.As(err, new(*UnreachedError)) {
 		return nil
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
@@ -26,23 +27,20 @@ type subject struct {
 type informed struct {
 	client metadata.Interface
 	wake   func(cluster string)
+	stop   chan struct{} // closed when all watches are to end
 
 	mu        sync.Mutex
-	ended     bool
 	byCluster map[string]map[subject]context.CancelFunc
 }
 
 func newInformed(c metadata.Interface, wake func(cluster string)) *informed {
-	return &informed{client: c, wake: wake, byCluster: map[string]map[subject]context.CancelFunc{}}
+	return &informed{client: c, wake: wake, stop: make(chan struct{}), byCluster: map[string]map[subject]context.CancelFunc{}}
 }
 
 // of has the Cluster informed of these subjects, and of no others.
 func (i *informed) of(cluster string, subjects ...subject) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ended {
-		return
-	}
 	have := i.byCluster[cluster]
 	want := make(map[subject]context.CancelFunc, len(subjects))
 	for _, s := range subjects {
@@ -63,8 +61,9 @@ func (i *informed) of(cluster string, subjects ...subject) {
 	}
 }
 
+// start a watch, which outlives the reconcile that asks for it.
 func (i *informed) start(cluster string, s subject) context.CancelFunc {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(wait.ContextForChannel(i.stop))
 	only := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.key.Name).String()
 	}
@@ -83,13 +82,6 @@ func (i *informed) start(cluster string, s subject) context.CancelFunc {
 // Start ends the watches when ctx is done.
 func (i *informed) Start(ctx context.Context) error {
 	<-ctx.Done()
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.ended = true
-	for _, of := range i.byCluster {
-		for _, cancel := range of {
-			cancel()
-		}
-	}
+	close(i.stop)
 	return nil
 }

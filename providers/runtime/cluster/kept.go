@@ -18,7 +18,7 @@ import (
 
 const (
 	// secretType of kept credentials. The provider may write no others in steading-system.
-	secretType corev1.SecretType = "steading.dev/context-credential"
+	secretType corev1.SecretType = "steading.dev/context-credential" //nolint:gosec // The type of a Secret, not one.
 	// keepFinalizer keeps a credential as long as something of the context may have to be deleted with it, whoever deletes
 	// the Secret.
 	keepFinalizer = "runtime.steading.dev/context-credential"

@@ -19,7 +19,7 @@ type state struct {
 	// tried is whether anything was seen yet.
 	tried bool
 	// problem is why the endpoint is not reached. Nil: it is.
-	problem *Problem
+	problem *UnreachedError
 	answer
 }
 

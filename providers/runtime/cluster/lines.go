@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -15,22 +16,21 @@ import (
 // lines are held for each Cluster to the endpoints that matter to it. They are added to the manager, which ends them.
 type lines struct {
 	pace pace
+	stop chan struct{} // closed when all lines are to end
 
 	mu        sync.Mutex
-	ended     bool
 	byCluster map[string]map[string]*line
 	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-func newLines(p pace) *lines { return &lines{pace: p, byCluster: map[string]map[string]*line{}} }
+func newLines(p pace) *lines {
+	return &lines{pace: p, stop: make(chan struct{}), byCluster: map[string]map[string]*line{}}
+}
 
 // hold lines to these endpoints for the Cluster, and to no others.
 func (l *lines) hold(cluster string, endpoints ...Endpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended {
-		return
-	}
 	have := l.byCluster[cluster]
 	want := make(map[string]*line, len(endpoints))
 	for _, e := range endpoints {
@@ -56,7 +56,7 @@ func (l *lines) hold(cluster string, endpoints ...Endpoint) {
 func (l *lines) add(cluster string, e Endpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended || l.byCluster[cluster][e.key()] != nil {
+	if l.byCluster[cluster][e.key()] != nil {
 		return
 	}
 	if l.byCluster[cluster] == nil {
@@ -65,8 +65,9 @@ func (l *lines) add(cluster string, e Endpoint) {
 	l.byCluster[cluster][e.key()] = l.start(cluster, e)
 }
 
+// start a line, which outlives the reconcile that asks for it.
 func (l *lines) start(cluster string, e Endpoint) *line {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(wait.ContextForChannel(l.stop))
 	n := &line{endpoint: e, pace: l.pace, cancel: cancel, wake: func() { l.wake(cluster) }}
 	go n.run(ctx)
 	return n
@@ -90,14 +91,7 @@ func (l *lines) drop(cluster string) {
 // Start ends the lines when ctx is done.
 func (l *lines) Start(ctx context.Context) error {
 	<-ctx.Done()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	for _, of := range l.byCluster {
-		for _, n := range of {
-			n.cancel()
-		}
-	}
+	close(l.stop)
 	return nil
 }
 

@@ -33,7 +33,7 @@ type offers struct {
 	mapper meta.RESTMapper
 }
 
-// read what the Cluster's claim offers. An error that is no [Problem] is one of reading.
+// read what the Cluster's claim offers. An error that is no [UnreachedError] is one of reading.
 func (o offers) read(ctx context.Context, mg *v1alpha1.Cluster, policy Policy) (offer, error) {
 	p := mg.Spec.ForProvider
 	c, source, err := o.credential(ctx, mg)

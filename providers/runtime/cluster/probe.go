@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -82,11 +83,7 @@ func (e Endpoint) request(ctx context.Context, method, path string, body []byte)
 
 // ask for something and decode the answer into it.
 func (e Endpoint) ask(ctx context.Context, c *http.Client, method, path string, body []byte, into any) error {
-	req, err := e.request(ctx, method, path, body)
-	if err != nil {
-		return err
-	}
-	res, err := c.Do(req)
+	res, err := e.do(ctx, c, method, path, body)
 	if err != nil {
 		return e.failed(err)
 	}
@@ -102,6 +99,22 @@ func (e Endpoint) ask(ctx context.Context, c *http.Client, method, path string, 
 		return problem(steading.ReasonWrongAnswer, "it answers with something that is not what an API server of Kubernetes says: check spec.server")
 	}
 	return nil
+}
+
+// do sends a request. When the server breaks off the connection it is sent again: a server that refuses a client certificate
+// says so and hangs up, and whether that is read before the request fails to be written is a matter of luck.
+func (e Endpoint) do(ctx context.Context, c *http.Client, method, path string, body []byte) (res *http.Response, err error) {
+	for range 5 {
+		req, rerr := e.request(ctx, method, path, body)
+		if rerr != nil {
+			return nil, rerr
+		}
+		res, err = c.Do(req)
+		if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+			break
+		}
+	}
+	return res, err
 }
 
 // judge an answer by its status and kind.
@@ -146,7 +159,7 @@ func kindOf(res *http.Response) string {
 // failed says why there was no answer, in words that do not change from one try to the next.
 func (e Endpoint) failed(err error) error {
 	var (
-		known    *Problem
+		known    *UnreachedError
 		redirect *target.RedirectError
 		address  *AddressError
 		remote   *net.OpError

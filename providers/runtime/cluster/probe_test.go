@@ -16,6 +16,7 @@ import (
 )
 
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	other := newAuthority(t)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
@@ -144,7 +145,7 @@ func TestProbe(t *testing.T) {
 				}
 				return
 			}
-			p := new(Problem)
+			p := new(UnreachedError)
 			if !errors.As(err, &p) || p.Reason != tc.want || !strings.Contains(p.Message, tc.message) {
 				t.Fatalf("%s: want %s with %q, have %#v", tc.reason, tc.want, tc.message, err)
 			}

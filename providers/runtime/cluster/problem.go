@@ -9,26 +9,26 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
-// A Problem is why a cluster is not reached: a reason of the Reachable condition, and what to do.
-type Problem struct {
+// An UnreachedError is why a cluster is not reached: a reason of the Reachable condition, and what to do.
+type UnreachedError struct {
 	Reason  xpv2.ConditionReason
 	Message string
 }
 
-func (p *Problem) Error() string { return p.Message }
+func (p *UnreachedError) Error() string { return p.Message }
 
-func problem(reason xpv2.ConditionReason, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+func problem(reason xpv2.ConditionReason, format string, args ...any) *UnreachedError {
+	return &UnreachedError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // within says where the problem is, in front of what it is.
-func (p *Problem) within(format string, args ...any) *Problem {
-	return &Problem{Reason: p.Reason, Message: fmt.Sprintf(format, args...) + ": " + p.Message}
+func (p *UnreachedError) within(format string, args ...any) *UnreachedError {
+	return &UnreachedError{Reason: p.Reason, Message: fmt.Sprintf(format, args...) + ": " + p.Message}
 }
 
 // problemOf is the problem that an error is, or that the target is unreachable because of it.
-func problemOf(err error) *Problem {
-	var p *Problem
+func problemOf(err error) *UnreachedError {
+	var p *UnreachedError
 	if errors.As(err, &p) {
 		return p
 	}

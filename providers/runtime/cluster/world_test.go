@@ -86,8 +86,9 @@ func (w *world) cluster() *v1alpha1.Cluster {
 	}
 }
 
-func tokenIn(namespace, name, token string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"token": []byte(token)}}
+// tokenIn is a Secret of the tenant's that holds a token.
+func tokenIn(name, token string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: name}, Data: map[string][]byte{"token": []byte(token)}}
 }
 
 // get the Cluster as it is now.
