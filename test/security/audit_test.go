@@ -1,0 +1,95 @@
+package security
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A request that a ServiceAccount made, as the API server logs it.
+type request struct {
+	Verb       string `json:"verb"`
+	RequestURI string `json:"requestURI"`
+	User       struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		APIGroup    string `json:"apiGroup"`
+	} `json:"objectRef"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// requests reads an audit log.
+func requests(t *testing.T, path string) []request {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []request
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		var r request
+		// The last line may be half written.
+		if json.Unmarshal(s.Bytes(), &r) == nil {
+			all = append(all, r)
+		}
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// account is namespace and name of who asked.
+func (r request) account() (namespace, name string) {
+	parts := strings.Split(r.User.Username, ":")
+	if len(parts) != 4 {
+		return "", r.User.Username
+	}
+	return parts[2], parts[3]
+}
+
+// resource with its subresource.
+func (r request) resource() string {
+	if r.ObjectRef.Subresource == "" {
+		return r.ObjectRef.Resource
+	}
+	return r.ObjectRef.Resource + "/" + r.ObjectRef.Subresource
+}
+
+// allowedBy a role, by kind and name like in the table; "" if it was forbidden.
+func (r request) allowedBy() string {
+	m := grant.FindStringSubmatch(r.Annotations["authorization.k8s.io/reason"])
+	if m == nil || r.Annotations["authorization.k8s.io/decision"] != "allow" {
+		return ""
+	}
+	binding, kind, name := m[1], m[2], m[3]
+	if kind == "Role" {
+		// A RoleBinding is told as name/namespace.
+		_, namespace, _ := strings.Cut(binding, "/")
+		return "Role " + namespace + "/" + name
+	}
+	return "ClusterRole " + name
+}
+
+var grant = regexp.MustCompile(`allowed by (?:Cluster)?RoleBinding "([^"]+)" of (ClusterRole|Role) "([^"]+)"`)
+
+// anybody has these roles: what they give tells nobody anything.
+var anybody = []string{"ClusterRole system:discovery", "ClusterRole system:basic-user", "ClusterRole system:public-info-viewer"}
+
+// fits reports whether a request is within a row.
+func (r row) fits(q request, role string) bool {
+	return r.Role == role && r.Group == q.ObjectRef.APIGroup && (r.Resource == q.resource() || r.Resource == "*") &&
+		(len(r.Names) == 0 || slices.Contains(r.Names, q.ObjectRef.Name)) && slices.Contains(r.all(), q.Verb)
+}

@@ -1,0 +1,136 @@
+package security
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/steading-dev/steading/apis/names"
+	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/runtime/cluster/seal"
+	"github.com/steading-dev/steading/test/harness"
+)
+
+// allowTargets sets the addresses that the operator allows contexts to be at, until the test is over.
+func allowTargets(t *testing.T, cidrs ...string) {
+	t.Helper()
+	configure(t, func(s *runtimev1.ProviderConfigSpec) { s.AllowedTargets = cidrs })
+}
+
+// TestContextsReachNoInsides: a context at an address behind which the platform's own insides are is refused, and by
+// nothing but the list of addresses: a context at the loopback address is reached as soon as that is allowed.
+func TestContextsReachNoInsides(t *testing.T) {
+	suite.NewTenant(t, "insides", steading.TenantSpec{})
+	allowTargets(t)
+	objects := registered(t, "insides", "edge")
+	suite.Create(t, objects...)
+	port := suite.Edge.Config().Host[strings.LastIndex(suite.Edge.Config().Host, ":"):]
+	cases := map[string]struct{ server, says string }{
+		"metadata":      {"https://169.254.169.254", "169.254.169.254 is a link-local address"},
+		"metadata-six":  {"https://[fd00:ec2::254]", "fd00:ec2::254 is the address of a cloud's metadata service"},
+		"metadata-ali":  {"https://100.100.100.200", "100.100.100.200 is the address of a cloud's metadata service"},
+		"translated":    {"https://[64:ff9b::a9fe:a9fe]", "169.254.169.254 is a link-local address"},
+		"mapped":        {"https://[::ffff:127.0.0.1]" + port, "127.0.0.1 is a loopback address"},
+		"loopback":      {"https://127.8.9.1" + port, "127.8.9.1 is a loopback address"},
+		"loopback-six":  {"https://[::1]" + port, "::1 is a loopback address"},
+		"named":         {"https://localhost" + port, "is a loopback address"},
+		"nowhere":       {"https://0.0.0.0" + port, "0.0.0.0 is no address of a host"},
+		"control-plane": {suite.Plane.Config().Host, "127.0.0.1 is a loopback address"},
+	}
+	for name, tc := range cases {
+		c := edgeContext("insides", name, steading.ContextCredentials{SecretRef: &steading.LocalSecretReference{Name: "edge"}})
+		c.Spec.Server = tc.server
+		suite.Create(t, c)
+	}
+	for name, tc := range cases {
+		waitContext(t, "insides", name, says(steading.ReasonAddressRefused, tc.says))
+	}
+	waitContext(t, "insides", "edge", func(c *steading.Context) bool { return reached(c) == steading.ReasonAddressRefused })
+	allowTargets(t, "127.0.0.1/32")
+	waitContext(t, "insides", "edge", running)
+	waitContext(t, "insides", "mapped", running)
+	// The token is the edge's.
+	waitContext(t, "insides", "control-plane", func(c *steading.Context) bool {
+		return reached(c) == steading.ReasonCAMismatch || reached(c) == steading.ReasonCredentialRefused
+	})
+	waitContext(t, "insides", "loopback", func(c *steading.Context) bool { return reached(c) == steading.ReasonAddressRefused })
+}
+
+// sealed is a context's credential by ciphertext.
+func sealed(t *testing.T, to *age.X25519Identity, p seal.Plaintext) steading.ContextCredentials {
+	t.Helper()
+	b := &bytes.Buffer{}
+	if err := seal.Seal(b, p, to.Recipient()); err != nil {
+		t.Fatal(err)
+	}
+	return steading.ContextCredentials{Age: b.String()}
+}
+
+// ageIdentity gives the platform one to which ciphertext is made.
+func ageIdentity(t *testing.T) *age.X25519Identity {
+	t.Helper()
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite.Create(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.AgeIdentity},
+		StringData: map[string]string{"identity.txt": id.String()},
+	})
+	return id
+}
+
+// forEdge is what a token of the edge is sealed for.
+func forEdge(t *testing.T, tenant, name, token string) seal.Plaintext {
+	t.Helper()
+	hash, err := seal.CASHA256(suite.Edge.CA())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal.Plaintext{Binding: seal.Binding{Tenant: tenant, Context: name, Server: suite.Edge.Config().Host, CASHA256: hash}, Token: token}
+}
+
+// TestAnothersCiphertext: ciphertext that a tenant found in another's repository is of no use to it, nor at another server or
+// with another authority. The same token sealed for itself is.
+func TestAnothersCiphertext(t *testing.T) {
+	id := ageIdentity(t)
+	suite.NewTenant(t, "thief", steading.TenantSpec{})
+	token := edgeToken(t, "thief")
+	stranger, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		credentials steading.ContextCredentials
+		says        string
+	}{
+		"anothers": {sealed(t, id, forEdge(t, "vic", "anothers", token)), "it was made for another tenant"},
+		"renamed":  {sealed(t, id, forEdge(t, "thief", "edge", token)), "it was made for another context"},
+		"elsewhere": {sealed(t, id, func() seal.Plaintext {
+			p := forEdge(t, "thief", "elsewhere", token)
+			p.Server = "https://203.0.113.7:6443"
+			return p
+		}()), "it was made for another server"},
+		"other-ca": {sealed(t, id, func() seal.Plaintext {
+			p := forEdge(t, "thief", "other-ca", token)
+			p.CASHA256 = strings.Repeat("0", 64)
+			return p
+		}()), "it was made for another caSHA256"},
+		"stranger": {sealed(t, stranger, forEdge(t, "thief", "stranger", token)), "it was not made to this platform's recipient"},
+		"cut":      {steading.ContextCredentials{Age: "-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n-----END AGE ENCRYPTED FILE-----\n"}, "it is not armored age ciphertext, or was cut or changed"},
+	}
+	for name, tc := range cases {
+		suite.Create(t, edgeContext("thief", name, tc.credentials))
+	}
+	for name, tc := range cases {
+		waitContext(t, "thief", name, says(steading.ReasonCiphertextRefused, tc.says))
+	}
+	own := &steading.Context{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-thief", Name: "anothers"}}
+	harness.Change(t, &suite, own, func(c *steading.Context) { c.Spec.Credentials = sealed(t, id, forEdge(t, "thief", "anothers", token)) })
+	waitContext(t, "thief", "anothers", running)
+}

@@ -1,0 +1,197 @@
+package security
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/steading-dev/steading/apis/names"
+	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/test/fakes/edgeoperators"
+	"github.com/steading-dev/steading/test/harness"
+)
+
+// live the whole life of two tenants, in which nothing fails: one goes with all it has, one keeps its namespace. It returns
+// the roles that were bound while they lived.
+func live(t *testing.T) map[string]bool {
+	t.Helper()
+	startOperators(t)
+	pull := pullSecret("lifea-pull", suite.Registry.Host(), "life", "life")
+	suite.Create(t, pull)
+	owners := []steading.Subject{{Kind: "Group", Name: "life-owners"}}
+	a := suite.NewTenant(t, "lifea", steading.TenantSpec{Owners: owners, Registry: &steading.Registry{
+		Prefix: suite.Registry.Host() + "/lifea", PullSecretRef: &steading.LocalSecretReference{Name: pull.Name},
+	}})
+	b := suite.NewTenant(t, "lifeb", steading.TenantSpec{Owners: owners, DeletionPolicy: steading.DeletionRetain})
+
+	liveEnvironment(t, a)
+	liveHeldUp(t)
+	objects := registered(t, "lifea", "edge")
+	c, ok := objects[1].(*steading.Context)
+	if !ok {
+		t.Fatalf("%T is no context", objects[1])
+	}
+	c.Spec.Zone, c.Spec.Ingress = "services.example.com", &steading.ContextIngress{Addresses: []string{"203.0.113.7"}, ClassName: "traefik"}
+	suite.Create(t, objects...)
+	waitContext(t, "lifea", "edge", running)
+	far := liveFar(t)
+	bound := boundRoles(t)
+
+	// Changing owners changes bindings. Then all goes at once.
+	harness.Change(t, &suite, a, func(a *steading.Tenant) {
+		a.Spec.Owners = append(a.Spec.Owners, steading.Subject{Kind: "User", Name: "lisa"})
+	})
+	suite.Delete(t, a)
+	for _, o := range []client.Object{far, c, a} {
+		suite.WantGone(t, o)
+	}
+	suite.Delete(t, b)
+	suite.WantGone(t, b)
+	harness.Get(t, &suite, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant-lifeb"}})
+	return bound
+}
+
+// liveEnvironment makes one on the platform's own cluster, upgrades, stops, starts and resizes it, and deletes it.
+func liveEnvironment(t *testing.T, a *steading.Tenant) {
+	t.Helper()
+	e := harness.Environment("lifea", "dev")
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
+	for _, step := range []struct {
+		what string
+		edit func(*steading.EnvironmentSpec)
+		done func(*steading.Environment) bool
+	}{
+		{"upgraded", func(s *steading.EnvironmentSpec) { s.Version = "1.4.3" }, func(e *steading.Environment) bool { return e.Status.DeployedVersion == "1.4.3" }},
+		{"stopped", func(s *steading.EnvironmentSpec) { s.State = steading.StateStopped }, func(e *steading.Environment) bool { return e.Status.Power == steading.PowerStopped }},
+		{"started", func(s *steading.EnvironmentSpec) { s.State = steading.StateRunning }, func(e *steading.Environment) bool { return e.Status.Power == steading.PowerRunning }},
+		{"resized", func(s *steading.EnvironmentSpec) { s.Size = steading.MustResources("9", "21Gi", "41Gi") }, func(e *steading.Environment) bool {
+			return e.Status.Caps != nil && e.Status.Caps.CPU.String() == "9"
+		}},
+	} {
+		harness.Change(t, &suite, e, func(e *steading.Environment) { step.edit(&e.Spec) })
+		suite.WaitFor(t, e, step.what, func(e *steading.Environment) bool { return harness.Ready(e) && step.done(e) })
+	}
+	// Without a registry no pull secret is needed any more.
+	harness.Change(t, &suite, a, func(a *steading.Tenant) { a.Spec.Registry = nil })
+	suite.WantGone(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lifea-dev", Name: names.PullSecret}})
+	suite.Delete(t, e)
+	suite.WantGone(t, e)
+}
+
+// liveHeldUp makes an environment whose deletion is held up by an object in its namespace.
+func liveHeldUp(t *testing.T) {
+	t.Helper()
+	e := harness.Environment("lifea", "held")
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
+	holds := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lifea-held", Name: "holds", Finalizers: []string{"example.com/holds"}}}
+	suite.Create(t, holds)
+	suite.Delete(t, e)
+	suite.WaitFor(t, e, "held up", func(e *steading.Environment) bool { return e.Status.Phase == steading.EnvironmentDeletionBlocked })
+	harness.Change(t, &suite, holds, func(c *corev1.ConfigMap) { c.Finalizers = nil })
+	suite.WantGone(t, e)
+}
+
+// liveFar makes an environment on the edge, and waits until it is exposed.
+func liveFar(t *testing.T) *steading.Environment {
+	t.Helper()
+	e := harness.Environment("lifea", "far")
+	e.Spec.ContextRef = &steading.ContextReference{Name: "edge"}
+	e.Spec.Expose = steading.Expose{Services: []string{"mcp"}}
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
+	suite.WaitFor(t, e, "exposed", exposed)
+	return e
+}
+
+// exposed reports whether an environment has a host and a certificate.
+func exposed(e *steading.Environment) bool {
+	host, _, _ := harness.Condition(e, "Exposed")
+	certificate, _, _ := harness.Condition(e, "CertificateReady")
+	return host == "True" && certificate == "True"
+}
+
+// boundRoles are the ClusterRoles that are bound in some namespace.
+func boundRoles(t *testing.T) map[string]bool {
+	t.Helper()
+	l := &rbacv1.RoleBindingList{}
+	if err := suite.Admin.List(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	bound := map[string]bool{}
+	for _, b := range l.Items {
+		if b.RoleRef.Kind == "ClusterRole" {
+			bound[b.RoleRef.Name] = true
+		}
+	}
+	// The deployer's goes with its environment; on the edge it is bound by the context's credential.
+	bound[names.EnvironmentDeployerRole], bound[names.EnvironmentOwnerRole] = true, true
+	return bound
+}
+
+// pullSecret is a registry's credential, in steading-system.
+func pullSecret(name, host, user, password string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: name},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":%q,"password":%q}}}`, host, user, password)},
+	}
+}
+
+// startOperators has external-dns and cert-manager on the control plane, and the platform use them, until the test is over.
+func startOperators(t *testing.T) {
+	t.Helper()
+	for _, m := range []edgeoperators.Module{edgeoperators.DNSModule, edgeoperators.CertificateModule} {
+		crds, err := edgeoperators.Definitions(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := suite.Plane.Apply(t.Context(), crds...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // They clean up when the test's own context is over.
+	t.Cleanup(cancel)
+	if _, err := edgeoperators.StartDNS(ctx, suite.Plane.Config(), names.EdgeNamespace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := edgeoperators.StartCertManager(ctx, suite.Plane.Config(), names.EdgeNamespace); err != nil {
+		t.Fatal(err)
+	}
+	configure(t, func(s *runtimev1.ProviderConfigSpec) {
+		s.Certificates = &runtimev1.Certificates{IssuerRef: runtimev1.IssuerReference{Name: "letsencrypt"}}
+	})
+}
+
+// configure edits the platform's config, until the test is over.
+func configure(t *testing.T, edit func(*runtimev1.ProviderConfigSpec)) {
+	t.Helper()
+	var before runtimev1.ProviderConfigSpec
+	c := &runtimev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: names.DefaultProviderConfig}}
+	harness.Change(t, &suite, c, func(c *runtimev1.ClusterProviderConfig) {
+		before = *c.Spec.DeepCopy()
+		edit(&c.Spec)
+	})
+	t.Cleanup(func() {
+		ctx := context.Background() //nolint:usetesting // The test's own context is over.
+		// Its status is written meanwhile.
+		for range 10 {
+			if err := suite.Admin.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
+				t.Error(err)
+				return
+			}
+			c.Spec = before
+			if suite.Admin.Update(ctx, c) == nil {
+				return
+			}
+		}
+		t.Error("cannot put the config back")
+	})
+}

@@ -1,0 +1,212 @@
+package security
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/test/harness"
+)
+
+var update = flag.Bool("update", false, "write "+tableFile+" anew")
+
+// TestLeastPower lives the whole life of tenants and compares what each account asked the API servers for with what it may
+// do: nothing beyond it, and all of it, but for what is rare and has a test of its own.
+func TestLeastPower(t *testing.T) {
+	in := readInstalled(t)
+	given := in.rows()
+	if *update {
+		updateTable(t, in.rows())
+	}
+	table := readTable(t)
+	wantTable(t, table, given)
+	wantTests(t, table)
+
+	bound := live(t)
+	used := map[string]map[string]bool{}
+	use := func(r row, verb string) {
+		if used[r.id()] == nil {
+			used[r.id()] = map[string]bool{}
+		}
+		used[r.id()][verb] = true
+	}
+	judged := 0
+	for _, log := range []string{suite.Plane.AuditLog(), suite.Edge.AuditLog()} {
+		beyond := map[string]int{}
+		for _, q := range requests(t, log) {
+			namespace, account := q.account()
+			if !slices.Contains(in.accounts, account) && (account != names.Deployer || !strings.HasPrefix(namespace, "life")) {
+				continue
+			}
+			judged++
+			role := q.allowedBy()
+			i := slices.IndexFunc(table, func(r row) bool { return r.Account == account && r.fits(q, role) })
+			switch {
+			case i >= 0:
+				use(table[i], q.Verb)
+			case !slices.Contains(anybody, role):
+				beyond[fmt.Sprintf("%s: %s %s %s %s/%s: %s", account, q.Verb, q.ObjectRef.APIGroup, q.resource(), q.ObjectRef.Namespace, q.ObjectRef.Name, q.Annotations["authorization.k8s.io/reason"])]++
+			}
+		}
+		for what, n := range beyond {
+			t.Errorf("beyond the table, %d times: %s", n, what)
+		}
+	}
+	if judged < 100 {
+		t.Errorf("%d requests were judged, so this shows nothing", judged)
+	}
+	// The API server asks for the verb bind within the request that makes a binding, and logs nothing of it.
+	for i, r := range table {
+		if r.Resource == "clusterroles" && slices.Contains(r.Verbs, "bind") && !slices.ContainsFunc(r.Names, func(n string) bool { return !bound[n] }) {
+			use(table[i], "bind")
+		}
+	}
+	for _, r := range table {
+		for _, v := range r.Verbs {
+			if !used[r.id()][v] {
+				t.Errorf("not used: %s: %s", r.id(), v)
+			}
+		}
+		for _, x := range r.Rare {
+			for _, v := range x.Verbs {
+				if used[r.id()][v] {
+					t.Logf("rare, and used: %s: %s", r.id(), v)
+				}
+			}
+		}
+	}
+}
+
+// wantTests expects every rare use to say why, and to name a test that exists.
+func wantTests(t *testing.T, table []row) {
+	t.Helper()
+	tests := map[string]bool{}
+	for _, folder := range []string{"..", "../../providers", "../../cluster"} {
+		err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(fn.Name.Name, "Test") {
+					tests[fn.Name.Name] = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range table {
+		for _, x := range r.Rare {
+			if x.Reason == "" || !tests[x.Test] {
+				t.Errorf("%s: %v is rare for reason %q, but there is no test %q", r.id(), x.Verbs, x.Reason, x.Test)
+			}
+		}
+	}
+}
+
+// TestNobodyIsAdministrator: nothing is bound to cluster-admin but the group of those who are anyway, no account outside of
+// Kubernetes itself has all verbs on everything, and Crossplane gets by with less too.
+func TestNobodyIsAdministrator(t *testing.T) {
+	admin := readAll(t)
+	for where, p := range admin {
+		for _, b := range p.bindings {
+			for _, s := range b.subjects {
+				if b.role == "ClusterRole cluster-admin" && (s.Kind != "Group" || s.Name != "system:masters") {
+					t.Errorf("%s: %s binds %s %s/%s to cluster-admin", where, b.name, s.Kind, s.Namespace, s.Name)
+				}
+				if s.Kind == rbacv1.ServiceAccountKind && s.Namespace != "kube-system" && p.unlimited[b.role] {
+					t.Errorf("%s: %s lets account %s/%s do everything", where, b.name, s.Namespace, s.Name)
+				}
+			}
+		}
+	}
+	counts := map[string]int{}
+	for _, q := range requests(t, suite.Plane.AuditLog()) {
+		if q.allowedBy() == "ClusterRole cluster-admin" {
+			t.Errorf("%s used cluster-admin: %s %s", q.User.Username, q.Verb, q.RequestURI)
+		}
+		if namespace, account := q.account(); namespace == "crossplane-system" {
+			counts[account+" "+q.Verb+" "+q.ObjectRef.APIGroup+"/"+q.resource()]++
+		}
+	}
+	if len(counts) == 0 {
+		t.Error("Crossplane asked for nothing, so this shows nothing")
+	}
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%5d %s", counts[k], k)
+	}
+}
+
+// planePower is who has which role on a plane.
+type planePower struct {
+	bindings  []planeBinding
+	unlimited map[string]bool // roles with all verbs on everything
+}
+
+type planeBinding struct {
+	name, role string
+	subjects   []rbacv1.Subject
+}
+
+func readAll(t *testing.T) map[string]planePower {
+	t.Helper()
+	all := map[string]planePower{}
+	for where, cfg := range map[string]func() (client.Client, error){
+		"control plane": func() (client.Client, error) { return suite.Admin, nil },
+		"edge":          func() (client.Client, error) { return harness.Client(suite.Edge.Config()) },
+	} {
+		c, err := cfg()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[where] = powerOn(t.Context(), t, c)
+	}
+	return all
+}
+
+func powerOn(ctx context.Context, t *testing.T, c client.Client) planePower {
+	t.Helper()
+	p := planePower{unlimited: map[string]bool{}}
+	crbs, rbs, crs := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}
+	for _, l := range []client.ObjectList{crbs, rbs, crs} {
+		if err := c.List(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, b := range crbs.Items {
+		p.bindings = append(p.bindings, planeBinding{b.Name, b.RoleRef.Kind + " " + b.RoleRef.Name, b.Subjects})
+	}
+	for _, b := range rbs.Items {
+		p.bindings = append(p.bindings, planeBinding{b.Namespace + "/" + b.Name, b.RoleRef.Kind + " " + b.RoleRef.Name, b.Subjects})
+	}
+	for _, r := range crs.Items {
+		for _, rule := range r.Rules {
+			if slices.Contains(rule.Verbs, "*") && slices.Contains(rule.Resources, "*") && slices.Contains(rule.APIGroups, "*") {
+				p.unlimited["ClusterRole "+r.Name] = true
+			}
+		}
+	}
+	if len(p.bindings) < 20 || !p.unlimited["ClusterRole cluster-admin"] {
+		t.Errorf("%d bindings were found, so this shows nothing", len(p.bindings))
+	}
+	return p
+}
