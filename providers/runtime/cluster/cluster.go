@@ -44,7 +44,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Cluster) (managed.E
 	if meta.WasDeleted(mg) {
 		return e.observeLeaving(ctx, mg)
 	}
-	if err := e.use(mg); err != nil { //nolint:contextcheck // Targets outlive a reconcile.
+	if err := e.use(ctx, mg); err != nil { //nolint:contextcheck // Targets outlive a reconcile.
 		return managed.ExternalObservation{}, err
 	}
 	of, err := e.offered(ctx, mg)
@@ -52,7 +52,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Cluster) (managed.E
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	e.hold(mg, of)
+	e.hold(ctx, mg, of)
 	if e.kept == nil {
 		return e.observeFirst(ctx, mg, of, wrong)
 	}
@@ -65,11 +65,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Cluster) (managed.E
 }
 
 // use what is kept, whatever the claim offers.
-func (e *external) use(mg *v1alpha1.Cluster) error {
+func (e *external) use(ctx context.Context, mg *v1alpha1.Cluster) error {
 	if e.kept == nil {
 		return nil
 	}
-	e.lines.add(mg.Name, e.kept.endpoint)
+	e.lines.add(ctx, mg.Name, e.kept.endpoint)
 	e.describe(mg)
 	return e.offerTarget(mg)
 }
@@ -96,7 +96,7 @@ func split(err error) (*UnreachedError, error) {
 }
 
 // hold lines to what is kept and what is offered.
-func (e *external) hold(mg *v1alpha1.Cluster, of *offer) {
+func (e *external) hold(ctx context.Context, mg *v1alpha1.Cluster, of *offer) {
 	var endpoints []Endpoint
 	if e.kept != nil {
 		endpoints = append(endpoints, e.kept.endpoint)
@@ -104,7 +104,7 @@ func (e *external) hold(mg *v1alpha1.Cluster, of *offer) {
 	if of != nil {
 		endpoints = append(endpoints, of.endpoint)
 	}
-	e.lines.hold(mg.Name, endpoints...)
+	e.lines.hold(ctx, mg.Name, endpoints...)
 }
 
 // observeFirst is Observe before any credential was proved.

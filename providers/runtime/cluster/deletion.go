@@ -25,8 +25,8 @@ import (
 // end, so the kept credential stays in use.
 func (e *external) observeLeaving(ctx context.Context, mg *v1alpha1.Cluster) (managed.ExternalObservation, error) {
 	if e.kept != nil {
-		e.hold(mg, nil)
-		return exists, e.use(mg) //nolint:contextcheck // Targets outlive a reconcile.
+		e.hold(ctx, mg, nil)
+		return exists, e.use(ctx, mg) //nolint:contextcheck // Targets outlive a reconcile.
 	}
 	standing, err := e.dependents(ctx, mg)
 	if err != nil {
@@ -39,7 +39,7 @@ func (e *external) observeLeaving(ctx context.Context, mg *v1alpha1.Cluster) (ma
 	if len(standing.names) > 0 || reads {
 		return exists, nil
 	}
-	e.letGo(mg)
+	e.letGo(ctx, mg)
 	return managed.ExternalObservation{}, nil
 }
 
@@ -119,7 +119,7 @@ func (e *external) left(ctx context.Context, mg *v1alpha1.Cluster, why string) {
 // looked for as long as that is there.
 func (e *external) clear(ctx context.Context, mg *v1alpha1.Cluster) error {
 	p := mg.Spec.ForProvider
-	e.informed.of(mg.Name)
+	e.informed.of(ctx, mg.Name)
 	if err := e.unrequest(ctx, p); err != nil {
 		return err
 	}
@@ -152,10 +152,10 @@ func (e *external) mayRead(ctx context.Context, mg *v1alpha1.Cluster) (bool, err
 }
 
 // letGo of everything that is held for the Cluster in this process.
-func (e *external) letGo(mg *v1alpha1.Cluster) {
+func (e *external) letGo(ctx context.Context, mg *v1alpha1.Cluster) {
 	p := mg.Spec.ForProvider
 	e.lines.drop(mg.Name)
-	e.informed.of(mg.Name)
+	e.informed.of(ctx, mg.Name)
 	e.registered.forget(mg.Name)
 	e.targets.Remove(target.NameOf(p.Identity.Tenant, p.Context))
 }

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
@@ -27,20 +26,23 @@ type subject struct {
 type informed struct {
 	client metadata.Interface
 	wake   func(cluster string)
-	stop   chan struct{} // closed when all watches are to end
 
 	mu        sync.Mutex
+	ended     bool
 	byCluster map[string]map[subject]context.CancelFunc
 }
 
 func newInformed(c metadata.Interface, wake func(cluster string)) *informed {
-	return &informed{client: c, wake: wake, stop: make(chan struct{}), byCluster: map[string]map[subject]context.CancelFunc{}}
+	return &informed{client: c, wake: wake, byCluster: map[string]map[subject]context.CancelFunc{}}
 }
 
 // of has the Cluster informed of these subjects, and of no others.
-func (i *informed) of(cluster string, subjects ...subject) {
+func (i *informed) of(ctx context.Context, cluster string, subjects ...subject) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.ended {
+		return
+	}
 	have := i.byCluster[cluster]
 	want := make(map[subject]context.CancelFunc, len(subjects))
 	for _, s := range subjects {
@@ -48,7 +50,7 @@ func (i *informed) of(cluster string, subjects ...subject) {
 			want[s] = cancel
 			continue
 		}
-		want[s] = i.start(cluster, s)
+		want[s] = i.start(ctx, cluster, s)
 	}
 	for s, cancel := range have {
 		if want[s] == nil {
@@ -62,8 +64,8 @@ func (i *informed) of(cluster string, subjects ...subject) {
 }
 
 // start a watch, which outlives the reconcile that asks for it.
-func (i *informed) start(cluster string, s subject) context.CancelFunc {
-	ctx, cancel := context.WithCancel(wait.ContextForChannel(i.stop))
+func (i *informed) start(ctx context.Context, cluster string, s subject) context.CancelFunc {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	only := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.key.Name).String()
 	}
@@ -82,6 +84,13 @@ func (i *informed) start(cluster string, s subject) context.CancelFunc {
 // Start ends the watches when ctx is done.
 func (i *informed) Start(ctx context.Context) error {
 	<-ctx.Done()
-	close(i.stop)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ended = true
+	for _, of := range i.byCluster {
+		for _, cancel := range of {
+			cancel()
+		}
+	}
 	return nil
 }

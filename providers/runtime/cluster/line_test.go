@@ -29,7 +29,7 @@ func TestALineSeesThatAServerGoesAndComesBack(t *testing.T) {
 	ls := newLines(quick)
 	t.Cleanup(func() { ls.drop("acme-edge") })
 	e := s.endpoint()
-	ls.hold("acme-edge", e)
+	ls.hold(t.Context(), "acme-edge", e)
 	l := ls.to("acme-edge", e)
 	within(t, "up", func() bool { return l.state().up() && s.watched() == 1 })
 	if a := l.state().answer; a.version != "v1.35.4" {
@@ -67,7 +67,7 @@ func TestALineAsksWhatItMayWatch(t *testing.T) {
 	s := newAPIServer(t, nil)
 	ls := newLines(quick)
 	t.Cleanup(func() { ls.drop("acme-edge") })
-	ls.hold("acme-edge", s.endpoint())
+	ls.hold(t.Context(), "acme-edge", s.endpoint())
 	within(t, "a watch", func() bool { return s.watched() == 1 })
 	if !slices.Contains(s.paths(), "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies") {
 		t.Errorf("asked %v", s.paths())
@@ -79,13 +79,13 @@ func TestLinesAreHeldToWhatMattersOnly(t *testing.T) {
 	ls := newLines(quick)
 	a, b := s.endpoint(), s.endpoint()
 	b.Credential = Credential{token: "other"}
-	ls.hold("acme-edge", a, b, a)
+	ls.hold(t.Context(), "acme-edge", a, b, a)
 	first := ls.to("acme-edge", a)
 	if first == nil || ls.to("acme-edge", b) == nil || len(ls.byCluster["acme-edge"]) != 2 {
 		t.Fatalf("lines %v", ls.byCluster)
 	}
 	within(t, "a watch", func() bool { return s.watched() == 1 })
-	ls.hold("acme-edge", a)
+	ls.hold(t.Context(), "acme-edge", a)
 	if ls.to("acme-edge", a) != first || ls.to("acme-edge", b) != nil {
 		t.Error("the line that is kept was made anew, or the other was kept")
 	}

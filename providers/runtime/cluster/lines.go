@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -16,21 +15,24 @@ import (
 // lines are held for each Cluster to the endpoints that matter to it. They are added to the manager, which ends them.
 type lines struct {
 	pace pace
-	stop chan struct{} // closed when all lines are to end
 
 	mu        sync.Mutex
+	ended     bool
 	byCluster map[string]map[string]*line
 	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 func newLines(p pace) *lines {
-	return &lines{pace: p, stop: make(chan struct{}), byCluster: map[string]map[string]*line{}}
+	return &lines{pace: p, byCluster: map[string]map[string]*line{}}
 }
 
 // hold lines to these endpoints for the Cluster, and to no others.
-func (l *lines) hold(cluster string, endpoints ...Endpoint) {
+func (l *lines) hold(ctx context.Context, cluster string, endpoints ...Endpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
 	have := l.byCluster[cluster]
 	want := make(map[string]*line, len(endpoints))
 	for _, e := range endpoints {
@@ -42,7 +44,7 @@ func (l *lines) hold(cluster string, endpoints ...Endpoint) {
 			want[key] = h
 			continue
 		}
-		want[key] = l.start(cluster, e)
+		want[key] = l.start(ctx, cluster, e)
 	}
 	for key, h := range have {
 		if want[key] == nil {
@@ -53,21 +55,21 @@ func (l *lines) hold(cluster string, endpoints ...Endpoint) {
 }
 
 // add a line to the endpoint beside those that are held.
-func (l *lines) add(cluster string, e Endpoint) {
+func (l *lines) add(ctx context.Context, cluster string, e Endpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byCluster[cluster][e.key()] != nil {
+	if l.ended || l.byCluster[cluster][e.key()] != nil {
 		return
 	}
 	if l.byCluster[cluster] == nil {
 		l.byCluster[cluster] = map[string]*line{}
 	}
-	l.byCluster[cluster][e.key()] = l.start(cluster, e)
+	l.byCluster[cluster][e.key()] = l.start(ctx, cluster, e)
 }
 
 // start a line, which outlives the reconcile that asks for it.
-func (l *lines) start(cluster string, e Endpoint) *line {
-	ctx, cancel := context.WithCancel(wait.ContextForChannel(l.stop))
+func (l *lines) start(ctx context.Context, cluster string, e Endpoint) *line {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n := &line{endpoint: e, pace: l.pace, cancel: cancel, wake: func() { l.wake(cluster) }}
 	go n.run(ctx)
 	return n
@@ -82,16 +84,25 @@ func (l *lines) to(cluster string, e Endpoint) *line {
 
 // drop all lines of a Cluster.
 func (l *lines) drop(cluster string) {
-	l.hold(cluster)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, n := range l.byCluster[cluster] {
+		n.cancel()
+	}
 	delete(l.byCluster, cluster)
 }
 
 // Start ends the lines when ctx is done.
 func (l *lines) Start(ctx context.Context) error {
 	<-ctx.Done()
-	close(l.stop)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	for _, of := range l.byCluster {
+		for _, n := range of {
+			n.cancel()
+		}
+	}
 	return nil
 }
 

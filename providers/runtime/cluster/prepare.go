@@ -31,14 +31,14 @@ func (e *external) prepare(ctx context.Context, mg *v1alpha1.Cluster) error {
 		}
 	}
 	if p.Credentials.Age != "" {
-		e.informed.of(mg.Name)
+		e.informed.of(ctx, mg.Name)
 		return nil
 	}
 	if err := e.allowReading(ctx, p); err != nil {
 		return err
 	}
 	if p.Credentials.SecretRef != nil {
-		e.informed.of(mg.Name, subject{secretResource, client.ObjectKey{Namespace: p.Claim.Namespace, Name: p.Credentials.SecretRef.Name}})
+		e.informed.of(ctx, mg.Name, subject{secretResource, client.ObjectKey{Namespace: p.Claim.Namespace, Name: p.Credentials.SecretRef.Name}})
 		return nil
 	}
 	if err := e.request(ctx, p); err != nil {
@@ -49,7 +49,7 @@ func (e *external) prepare(ctx context.Context, mg *v1alpha1.Cluster) error {
 		return err
 	}
 	key := client.ObjectKey{Namespace: p.Claim.Namespace, Name: names.ExternalCredential(p.Context)}
-	e.informed.of(mg.Name, subject{secretResource, key}, subject{m.Resource, key})
+	e.informed.of(ctx, mg.Name, subject{secretResource, key}, subject{m.Resource, key})
 	return nil
 }
 

@@ -59,7 +59,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	held := newLines(quick)
 	t.Cleanup(func() { held.drop("acme-edge") })
 	told := newInformed(metadatafake.NewSimpleMetadataClient(s), func(string) {})
-	t.Cleanup(func() { told.of("acme-edge") })
+	t.Cleanup(func() { told.of(context.Background(), "acme-edge") })
 	w.c = &connector{
 		o: kit.Options{Log: logging.NewNopLogger(), Clock: clock.RealClock{}, Deletion: kit.Backoff{First: time.Hour},
 			Claims: kit.NewClaimReporter(w.kube, w.kube, w.events)},
