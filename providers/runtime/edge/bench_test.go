@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
-	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,12 +43,22 @@ const root = "../../../"
 type bench struct {
 	client.Client
 	plane *local.Plane
-	clock *clocktesting.FakeClock
+	clock *skewed
 
 	dns   *edgeoperators.DNS
 	certs *edgeoperators.CertManager
 	gates *edgeoperators.Gateways
 }
+
+// A skewed clock can be put forward, and back.
+type skewed struct {
+	clock.RealClock
+	by atomic.Int64
+}
+
+func (s *skewed) forward(d time.Duration)         { s.by.Store(int64(d)) }
+func (s *skewed) Now() time.Time                  { return time.Now().Add(time.Duration(s.by.Load())) }
+func (s *skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
@@ -74,7 +85,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{Client: c, plane: p, clock: clocktesting.NewFakeClock(time.Now())}
+	b := &bench{Client: c, plane: p, clock: &skewed{}}
 	b.install(t)
 	b.start(t, s)
 	return b

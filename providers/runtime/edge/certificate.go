@@ -109,11 +109,11 @@ func (e *external) compareCertificate(ctx context.Context, p v1alpha1.EdgeParame
 		return nil
 	case !exists:
 		is.todo = append(is.todo, change{as: e.control, want: want})
-		is.problem = problemf(steading.ReasonIssuing, "%s is being made", called(want))
+		is.problem = issuing
 		return nil
 	case differs(want, have):
 		is.todo = append(is.todo, change{as: e.control, want: want, have: have})
-		is.problem = problemf(steading.ReasonIssuing, "%s is being changed", called(want))
+		is.problem = issuing
 		return nil
 	}
 	is.problem, err = e.judge(ctx, p, have, is.source != nil)
@@ -122,23 +122,26 @@ func (e *external) compareCertificate(ctx context.Context, p v1alpha1.EdgeParame
 
 // judge a certificate by what cert-manager says of it.
 func (e *external) judge(ctx context.Context, p v1alpha1.EdgeParameters, have *unstructured.Unstructured, issued bool) (*problem, error) {
-	var ready, issuing condition
+	var ready, ongoing condition
 	status, _, _ := unstructured.NestedMap(have.Object, "status")
 	for _, c := range conditionsOf(map[string]any{"conditions": status["conditions"]}) {
 		switch c.kind {
 		case "Ready":
 			ready = c
 		case "Issuing":
-			issuing = c
+			ongoing = c
 		}
 	}
 	if ready.status == "True" && ready.generation == have.GetGeneration() && issued {
 		return nil, nil //nolint:nilnil // There is no problem.
 	}
-	if attempts, _, _ := unstructured.NestedInt64(have.Object, "status", "failedIssuanceAttempts"); attempts > 0 && issuing.status != "True" {
-		return problemf(steading.ReasonIssueFailed, "cert-manager could not have the certificate issued, and tries again: %s", issuing.words()), nil
+	if attempts, _, _ := unstructured.NestedInt64(have.Object, "status", "failedIssuanceAttempts"); attempts > 0 && ongoing.status != "True" {
+		return problemf(steading.ReasonIssueFailed, "cert-manager could not have the certificate issued, and tries again: %s", ongoing.words()), nil
 	}
-	if ready.status == "" && issuing.status == "" {
+	if e.fresh(ctx, have) {
+		return issuing, nil
+	}
+	if ready.status == "" && ongoing.status == "" {
 		return problemf(steading.ReasonIssuing, "cert-manager has not taken up %s yet: if this stays, it does not run", called(have)), nil
 	}
 	why, err := e.pending(ctx, p)

@@ -72,7 +72,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Edge) (managed.Exte
 	}
 	certified := is.problem
 	if certified == nil && !in.copied {
-		certified = first(in.uncopied, in.problem, problemf(steading.ReasonIssuing, "the certificate is being copied into namespace %s", p.Namespace))
+		certified = first(in.uncopied, in.problem, issuing)
 	}
 	e.tell(ctx, mg, v1alpha1.EdgeObservation{
 		Hosts:       in.hosts,

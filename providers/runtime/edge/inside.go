@@ -44,7 +44,7 @@ func (e *external) lookInside(ctx context.Context, mg *v1alpha1.Edge, pl *place,
 	if suffix := suffixOf(p); pl.namespace.GetAnnotations()[names.AnnotationHostSuffix] != suffix {
 		in.todo = append(in.todo, annotate(pl, suffix))
 		// Until the API server has seen the annotation, its policy refuses routes.
-		in.problem = problemf(steading.ReasonExposing, "namespace %s is being annotated with the hosts it may route", p.Namespace)
+		in.problem = exposing
 		return in, nil
 	}
 	if err := e.lookAtCopy(ctx, p, pl, source, in); err != nil {
@@ -178,7 +178,7 @@ func (e *external) lookAtRoute(ctx context.Context, p v1alpha1.EdgeParameters, p
 	}
 	if !exists {
 		in.todo = append(in.todo, change{as: pl.deployer, want: want})
-		return problemf(steading.ReasonExposing, "%s is being made", called(want)), nil
+		return exposing, nil
 	}
 	if err := e.ours(ctx, have, p); err != nil {
 		return asProblem(err)
@@ -186,11 +186,15 @@ func (e *external) lookAtRoute(ctx context.Context, p v1alpha1.EdgeParameters, p
 	if differs(want, have) {
 		in.todo = append(in.todo, change{as: pl.deployer, want: want, have: have})
 		if !slices.Equal(routedBy(want), routedBy(have)) {
-			return problemf(steading.ReasonExposing, "%s is being changed", called(want)), nil
+			return exposing, nil
 		}
 	}
 	if want.GroupVersionKind() == httpRouteKind {
-		return accepted(have, *p.Exposure.Ingress.GatewayRef), nil
+		pr := accepted(have, *p.Exposure.Ingress.GatewayRef)
+		if pr != nil && pr.reason == steading.ReasonExposing && e.fresh(ctx, have) {
+			pr = exposing
+		}
+		return pr, nil
 	}
 	return nil, nil //nolint:nilnil // There is no problem.
 }

@@ -235,6 +235,10 @@ func (b *bench) testNeverIssued(t *testing.T) {
 	defer b.certs.NeverIssues("")
 	e := b.edge(t, "never")
 	b.wait(t, e, "Exposed", "Issuing")
+	if m := e.Status.AtProvider.Certificate.Message; m != "the certificate is being issued" {
+		t.Errorf("what need not have happened yet is told: %q", m)
+	}
+	b.clock.forward(time.Minute)
 	eventually(t, "why is in the verdict", func() error {
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
 			return err
@@ -244,6 +248,7 @@ func (b *bench) testNeverIssued(t *testing.T) {
 		}
 		return nil
 	})
+	b.clock.forward(0)
 	b.deleteEdge(t, e)
 	b.waitGone(t, e)
 	b.wantNothingOwned(t, e.Spec.ForProvider.Identity)
@@ -288,8 +293,9 @@ func (b *bench) testRemainder(t *testing.T) {
 	if err := b.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
 		t.Fatalf("it did not wait: %v", err)
 	}
-	b.clock.Step(2 * time.Minute)
+	b.clock.forward(2 * time.Minute)
 	b.waitGone(t, e)
+	b.clock.forward(0)
 	r := &v1alpha1.EdgeRemainder{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme-held-uid-held"}}
 	eventually(t, "the remainder says what is left", func() error {
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
@@ -319,8 +325,9 @@ func (b *bench) testOperatorsGo(t *testing.T) {
 	eventually(t, "it waits for the challenge", func() error {
 		return b.Get(t.Context(), client.ObjectKeyFromObject(idle), idle)
 	})
-	b.clock.Step(2 * time.Minute)
+	b.clock.forward(2 * time.Minute)
 	b.waitGone(t, idle)
+	b.clock.forward(0)
 
 	for _, name := range []string{"dnsendpoints.externaldns.k8s.io", "certificates.cert-manager.io", "certificaterequests.cert-manager.io", "orders.acme.cert-manager.io"} {
 		if err := b.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {

@@ -37,11 +37,14 @@ func (e *external) lookAtRecords(ctx context.Context, p v1alpha1.EdgeParameters,
 	case len(services) == 0:
 		return nil, nil, nil
 	case !exists:
-		return []change{{as: e.control, want: want}}, problemf(steading.ReasonExposing, "%s is being made", called(want)), nil
+		return []change{{as: e.control, want: want}}, exposing, nil
 	case differs(want, have):
-		return []change{{as: e.control, want: want, have: have}}, problemf(steading.ReasonExposing, "%s is being changed", called(want)), nil
+		return []change{{as: e.control, want: want, have: have}}, exposing, nil
 	}
 	if seen, _, _ := unstructured.NestedInt64(have.Object, "status", "observedGeneration"); seen != have.GetGeneration() {
+		if e.fresh(ctx, have) {
+			return nil, exposing, nil
+		}
 		return nil, problemf(steading.ReasonExposing, "external-dns has not taken up %s yet: if this stays, it does not run, or does not watch namespace %s with its source crd", called(have), names.EdgeNamespace), nil
 	}
 	return nil, nil, nil

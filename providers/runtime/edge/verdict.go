@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"time"
 
 	xpevent "github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -24,6 +26,26 @@ type problem struct {
 
 func problemf(reason xpv2.ConditionReason, format string, args ...any) *problem {
 	return &problem{reason, fmt.Sprintf(format, args...)}
+}
+
+// Problems that pass. Each change of a status costs the environment's composite a run, so that what is on its way says no
+// more than that.
+var (
+	exposing = &problem{steading.ReasonExposing, "names and routes are being made"}
+	issuing  = &problem{steading.ReasonIssuing, "the certificate is being issued"}
+)
+
+// grace is how long others may take for what they do until it is said what they have not done.
+const grace = 15 * time.Second
+
+// fresh reports whether an object was made so lately that nobody need have seen it, and has it looked at again when that
+// is over.
+func (e *external) fresh(ctx context.Context, obj client.Object) bool {
+	left := obj.GetCreationTimestamp().Add(grace).Sub(e.o.Clock.Now())
+	if left > 0 {
+		kit.After(ctx, left)
+	}
+	return left > 0
 }
 
 // first problem that there is, nil if there is none.
