@@ -127,20 +127,20 @@ func (e *external) observeContents(ctx context.Context, mg *v1alpha1.Boundary) (
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(todo) == 0}, e.markReady(ctx, mg, len(todo) == 0)
-}
-
-// markReady once everything is as it should be and the quota is counted: until then it refuses all that it limits. Its
-// being counted wakes us.
-func (e *external) markReady(ctx context.Context, mg *v1alpha1.Boundary, upToDate bool) error {
-	if !upToDate {
+	if len(todo) > 0 {
 		if !kit.IsReady(mg) {
 			mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
 		}
-		return nil
+		return managed.ExternalObservation{ResourceExists: true}, nil
 	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, e.markReady(ctx, mg, e.cache)
+}
+
+// markReady once the quota is counted: until then it refuses all that it limits. Its being counted wakes us.
+func (e *external) markReady(ctx context.Context, mg *v1alpha1.Boundary, r client.Reader) error {
+	mg.Status.AtProvider.Namespace = mg.Spec.ForProvider.Namespace
 	q := &corev1.ResourceQuota{}
-	if err := e.cache.Get(ctx, client.ObjectKey{Namespace: mg.Spec.ForProvider.Namespace, Name: names.Quota}, q); err != nil {
+	if err := r.Get(ctx, client.ObjectKey{Namespace: mg.Spec.ForProvider.Namespace, Name: names.Quota}, q); err != nil {
 		return errors.Wrap(err, "cannot read the quota")
 	}
 	if !equality.Semantic.DeepEqual(q.Spec.Hard, q.Status.Hard) && !kit.IsReady(mg) {
@@ -245,10 +245,14 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.Boundary) (managed.E
 
 // Update makes the namespace and what is in it, or repairs what Observe found to differ.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.Boundary) (managed.ExternalUpdate, error) {
-	if e.namespace == nil {
-		return managed.ExternalUpdate{}, e.make(ctx, mg.Spec.ForProvider)
+	if e.namespace != nil {
+		return managed.ExternalUpdate{}, e.repair(ctx, mg.Spec.ForProvider)
 	}
-	return managed.ExternalUpdate{}, e.repair(ctx, mg.Spec.ForProvider)
+	if err := e.make(ctx, mg.Spec.ForProvider); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	// Most often it stands by now, which is told at once. The cache is no witness yet.
+	return managed.ExternalUpdate{}, e.markReady(ctx, mg, e.client)
 }
 
 // make the namespace, which must not exist, and what is in it.

@@ -71,8 +71,10 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Release) (managed.E
 	}
 	v := s.judge()
 	e.verdict, e.history = v, s.history
-	if err := e.report(ctx, mg, s, v); err != nil {
-		return managed.ExternalObservation{}, err
+	if !v.quiet {
+		if err := e.report(ctx, mg, s, v); err != nil {
+			return managed.ExternalObservation{}, err
+		}
 	}
 	if v.again > 0 {
 		kit.After(ctx, v.again)

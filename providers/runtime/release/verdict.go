@@ -57,7 +57,13 @@ type verdict struct {
 	served bool
 	// again is when to look again even if nothing changes. Zero: when the poll is due.
 	again time.Duration
+	// quiet verdicts are not told: in a moment there will be a better one.
+	quiet bool
 }
+
+// quiet is how long a rollout is given before it is told that it is under way: most are done by then, and what is told is
+// paid for up to the claim.
+const quiet = 4 * time.Second
 
 // judge comes to a verdict. It looks at nothing else and does nothing.
 func (s sight) judge() verdict {
@@ -96,20 +102,21 @@ func (s sight) running() verdict {
 	switch {
 	case s.last.kind == rollingBack:
 		v.reason, v.message = steading.ReasonRolledBack, s.status.Message
-	case s.history.last() == nil:
-		v.message = "installing version " + s.parameters.Version
 	default:
-		v.message = "upgrading to version " + s.parameters.Version
+		v.message = s.deployMessage()
 	}
 	return v
 }
 
-func (s sight) deployNow() verdict {
-	v := verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut, message: "upgrading to version " + s.parameters.Version}
-	if s.history.last() == nil {
-		v.message = "installing version " + s.parameters.Version
+func (s sight) deployMessage() string {
+	if s.status.Deployed == nil {
+		return "installing version " + s.parameters.Version
 	}
-	return v
+	return "upgrading to version " + s.parameters.Version
+}
+
+func (s sight) deployNow() verdict {
+	return verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut, message: s.deployMessage()}
 }
 
 // deployAgain after it failed, but not at once. What serves goes on serving.
@@ -184,6 +191,14 @@ func (s sight) rolledBack(last record) verdict {
 	return v
 }
 
+// since when the last revision rolls out: by our own clock, or by the cluster's when another process deployed it.
+func (s sight) since(last record) time.Time {
+	if s.last != nil && s.last.kind == deploying && s.last.request == last.request {
+		return s.last.ended
+	}
+	return last.created
+}
+
 // rollingOut is where Helm is done with the request asked for, and the workloads may not be.
 func (s sight) rollingOut(last record) verdict {
 	r := *s.rollout
@@ -195,6 +210,9 @@ func (s sight) rollingOut(last record) verdict {
 		v.act = deploy
 		return v
 	}
+	if left := s.since(last).Add(quiet).Sub(s.now); r.reason == steading.ReasonRollingOut && s.status.State == v1alpha1.ReleaseDeploying && left > 0 {
+		v.quiet, v.again = true, left
+	}
 	if !r.failing {
 		return v
 	}
@@ -203,7 +221,7 @@ func (s sight) rollingOut(last record) verdict {
 	if good == nil || (s.status.Deployed != nil && s.status.Deployed.Revision == last.revision) {
 		return v
 	}
-	if left := last.created.Add(s.rollbackAfter).Sub(s.now); left > 0 {
+	if left := s.since(last).Add(s.rollbackAfter).Sub(s.now); left > 0 {
 		v.again = left
 		return v
 	}

@@ -62,6 +62,8 @@ func TestJudge(t *testing.T) {
 		"Missing":           {reason: "what was deleted behind our back is made anew", sight: sight{history: upgraded, rollout: &rollout{missing: true, reason: steading.ReasonRollingOut, message: "gone"}}, want: verdict{act: deploy, state: v1alpha1.ReleaseRollingOut, reason: steading.ReasonRollingOut}, says: "gone"},
 		"MissingRolledBack": {reason: "as it was rolled back to", sight: sight{history: undone, rollout: &rollout{missing: true}, status: v1alpha1.ReleaseObservation{Deployed: serves}}, want: verdict{act: rollback, to: 3, state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, failed: two}},
 		"RollingOut":        {reason: "not rolled out yet", sight: sight{history: upgraded, rollout: &rollout{reason: steading.ReasonRollingOut, message: "0 of 1"}}, want: verdict{state: v1alpha1.ReleaseRollingOut, reason: steading.ReasonRollingOut}, says: "0 of 1"},
+		"RollingOutFresh":   {reason: "which is not told while it is fresh", sight: sight{history: fresh, rollout: &rollout{reason: steading.ReasonRollingOut}, status: v1alpha1.ReleaseObservation{State: v1alpha1.ReleaseDeploying}, now: now.Add(-8 * time.Second)}, want: verdict{state: v1alpha1.ReleaseRollingOut, reason: steading.ReasonRollingOut, quiet: true, again: 2 * time.Second}},
+		"FailingFresh":      {reason: "unless it fails", sight: sight{history: fresh, rollout: failing, status: v1alpha1.ReleaseObservation{State: v1alpha1.ReleaseDeploying}, now: now.Add(-8 * time.Second)}, want: verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonImagePull}},
 		"Interrupted":       {reason: "a pending record of nobody's is repaired", sight: sight{history: history{rec(1, helm.StatusPendingInstall, two)}}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut}},
 		"InterruptedUp":     {reason: "of an upgrade, too", sight: sight{history: history{rec(1, helm.StatusSuperseded, one), rec(2, helm.StatusPendingUpgrade, two)}}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut}},
 		"NoNamespace":       {reason: "it waits for the Boundary", sight: sight{usable: false, foreign: boom}, want: verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonWaitingForBoundary}},
@@ -99,7 +101,9 @@ func TestJudge(t *testing.T) {
 				s.parameters = parameters("2")
 			}
 			s.usable = name != "NoNamespace"
-			s.now, s.rollbackAfter = now, time.Minute
+			if s.rollbackAfter = time.Minute; s.now.IsZero() {
+				s.now = now
+			}
 			got := s.judge()
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(verdict{}), cmpopts.IgnoreFields(verdict{}, "message")); diff != "" {
 				t.Errorf("%s: -want +got\n%s%s", tc.reason, diff, got.message)
