@@ -257,3 +257,16 @@ func TestExposure(t *testing.T) {
 	l.setSpec(func(s *steading.EnvironmentSpec) { s.Expose.Enabled = &off }).run()
 	l.want(steading.EnvironmentRunning, true, placement, boundary, release)
 }
+
+// What is refused a place is told that, and not that nobody has decided.
+func TestRefusedPlaceIsTheMessage(t *testing.T) {
+	l := begin(t, running())
+	edit(t, l.in, placement, func(p *runtimev1.Placement) {
+		p.Status.AtProvider.DecidedGeneration = p.Generation
+		p.Status.AtProvider.Refusal = &runtimev1.Refusal{Reason: string(steading.ReasonAllContextsFull), Placing: true, Message: "all contexts are full"}
+	})
+	l.run().want(steading.EnvironmentPending, false, placement)
+	if c := condition(l.out, steading.ConditionAdmitted); c.Reason != steading.ReasonWaitingForPlacement || l.status().Message != "all contexts are full" {
+		t.Errorf("message %q, Admitted %+v", l.status().Message, c)
+	}
+}

@@ -33,7 +33,10 @@ func (s *stages) admitted() xpv2.Condition {
 		return compose.False(steading.ConditionAdmitted, xpv2.ConditionReason(r.Reason), r.Message)
 	case s.env.Spec.State == steading.StatePlanned && g == nil:
 		return compose.False(steading.ConditionAdmitted, steading.ReasonPlanned, "state is Planned: nothing is admitted, see status.plan")
-	case r != nil, g == nil, !s.decided():
+	case r != nil:
+		// Placed says why; there is nothing to admit without a place.
+		return compose.False(steading.ConditionAdmitted, steading.ReasonWaitingForPlacement, "")
+	case g == nil, !s.decided():
 		return compose.False(steading.ConditionAdmitted, steading.ReasonPendingDecision, "admission has not decided yet")
 	default:
 		return compose.True(steading.ConditionAdmitted, steading.ReasonGranted, "")
