@@ -103,7 +103,8 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Release, ns *corev1.Na
 		now:           e.o.Clock.Now(),
 		usable:        ns != nil && ns.DeletionTimestamp == nil && kit.Stamped(ns, p.Identity),
 	}
-	if !s.usable {
+	if !s.usable || (s.last != nil && s.last.running) {
+		// Helm's records change under an operation in flight, and mean nothing before its end.
 		return s, nil
 	}
 	var err error
