@@ -48,13 +48,16 @@ func (c Claim) String() string {
 }
 
 // ApplyClaims applies claims, and what they need, from a YAML file or the YAML
-// files of a folder, in the order of the files' names, and waits until all claims
-// are ready. It returns their last states. If one is refused, or if not all are
+// files of a folder, in the order of the files' names, with what they say about
+// the edge filled in, and waits until all claims are ready. It returns their last states. If one is refused, or if not all are
 // ready within the time given, the error names each and why.
 func (p *Platform) ApplyClaims(ctx context.Context, path string, within time.Duration) ([]Claim, error) {
 	p.say("applying " + path)
 	todo, err := objectsOf(path)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.fill(ctx, todo); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)

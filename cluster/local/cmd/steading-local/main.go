@@ -52,7 +52,7 @@ func (c *cli) state() (*state, error) {
 
 type upCommand struct {
 	Examples string        `default:"cluster/examples" help:"File or folder of the claims to apply, below the source tree unless absolute." placeholder:"PATH"`
-	Edge     bool          `help:"Start a second control plane, a cluster for tenants to register."`
+	Edge     bool          `default:"true" negatable:"" help:"Start a second control plane, a cluster for tenants to register, which the examples do."`
 	Timeout  time.Duration `default:"5m" help:"How long the example claims may take to be ready."`
 }
 

@@ -32,7 +32,7 @@ func TestPlatformOfAPerson(t *testing.T) {
 	}
 	c := newCommand(t)
 
-	out, code := c.run("up", "--edge", "--timeout=20s", "--examples="+c.broken)
+	out, code := c.run("up", "--timeout=20s", "--examples="+c.broken)
 	if want := "Environment tenant-globex/tiny is not ready: "; code != 1 || !strings.Contains(out, want) || !strings.Contains(out, "BelowFloor") {
 		t.Fatalf("up with a broken example: got exit code %d, want 1, with %q and reason BelowFloor in:\n%s", code, want, out)
 	}
