@@ -7,6 +7,8 @@ SHELL := bash
 GO ?= go
 # Arguments for go test, such as TESTFLAGS='-run Escape -v'.
 TESTFLAGS ?=
+# Arguments for the benchmarks, such as BENCHFLAGS=--large.
+BENCHFLAGS ?=
 # Where generated files that are only steps on the way go.
 BUILD := .local
 
@@ -27,7 +29,7 @@ status: ## Show the running platform and its claims.
 	$(GO) run ./cluster/local/cmd/steading-local status
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, XRDs and the chart's floor from their sources.
+generate: ## Generate deep copies, CRDs, XRDs, the chart's floor and the documents' tables from their sources.
 	rm -rf $(BUILD)/crds && mkdir -p $(BUILD)/crds package/provider-runtime/crds
 	$(GO) tool -modfile=apis/generators.mod controller-gen object paths=./apis/...
 	$(GO) tool -modfile=apis/generators.mod angryjet generate-methodsets ./apis/runtime/...
@@ -36,11 +38,12 @@ generate: ## Generate deep copies, CRDs, XRDs and the chart's floor from their s
 	$(GO) tool -modfile=apis/generators.mod controller-gen crd paths=./apis/runtime/v1alpha1 output:crd:dir=package/provider-runtime/crds
 	$(GO) run ./xrds/generate -crds $(BUILD)/crds -out xrds
 	$(GO) run ./package/cmd/floor -out apis/runtime/v1alpha1/zz_generated_floor.go
+	$(GO) run ./test/docs/tables
 
 .PHONY: generate-check
 generate-check: generate ## Fail when a generated file is not what its source gives.
-	@drift=$$(git status --porcelain -- apis xrds package compositions); \
-	if [ -n "$$drift" ]; then echo "generated files have drifted; run make generate and commit:"; echo "$$drift"; git diff -- apis xrds package | head -50; exit 1; fi
+	@drift=$$(git status --porcelain -- apis xrds package compositions docs); \
+	if [ -n "$$drift" ]; then echo "generated files have drifted; run make generate and commit:"; echo "$$drift"; git diff -- apis xrds package docs | head -50; exit 1; fi
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yaml.
@@ -59,5 +62,6 @@ test-long: ## Run every seed, the mutants and the slow peers.
 	$(GO) test -timeout 80m -tags long $(TESTFLAGS) ./...
 
 .PHONY: bench
-bench: ## Measure what docs/performance.md reports.
-	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+bench: ## Measure what docs/performance.md reports. BENCHFLAGS=--help tells what can be set.
+	$(GO) run ./test/bench $(BENCHFLAGS)
+	$(GO) run ./test/docs/tables

@@ -1,0 +1,124 @@
+// Command bench measures the platform against its goals, on a local control plane of its own, and writes what it measured
+// to docs/benchmarks.json. `go run ./test/docs/tables` makes docs/performance.md of it.
+//
+// Outside is what a bare Go loop takes for the same namespaces and Helm installs, in the same run. Nodes and pods are
+// KWOK's, so that neither waits for images or containers.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/steading-dev/steading/cluster/local/platform"
+	"github.com/steading-dev/steading/test/bench/figures"
+)
+
+type options struct {
+	Idle   []int         `default:"0,100" help:"How many idle environments there are while one at a time is measured, a step each, rising."`
+	Large  bool          `help:"Measure with 1,000 idle environments too."`
+	Rounds int           `default:"20" help:"Rounds of each latency."`
+	Quiet  time.Duration `default:"5m" help:"How long to leave the idle environments alone and look for what changes."`
+	Out    string        `default:"docs/benchmarks.json" help:"File to write what was measured to."`
+}
+
+func main() {
+	o := &options{}
+	k := kong.Parse(o, kong.Name("bench"), kong.Description("Measures the platform against its goals."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	k.FatalIfErrorf(o.run(ctx))
+}
+
+func (o *options) run(ctx context.Context) error {
+	if o.Large {
+		o.Idle = append(o.Idle, 1000)
+	}
+	if !slices.IsSorted(o.Idle) {
+		return fmt.Errorf("cannot measure with %v idle environments: the numbers have to rise", o.Idle)
+	}
+	r := &figures.Run{Date: time.Now().UTC().Format(time.DateOnly), Sizes: figures.Sizes{Rounds: o.Rounds, Idle: o.Idle, QuietMinutes: o.Quiet.Minutes()}}
+	var err error
+	if r.Machine, err = machine(); err != nil {
+		return err
+	}
+	// Before anything else runs that would be in its way.
+	say("measuring one call of the function")
+	if r.Function, err = measureFunction(ctx); err != nil {
+		return err
+	}
+	p, err := platform.Start(ctx, platform.Options{Name: "bench", Progress: func(line string) { say("%s", line) }})
+	if err != nil {
+		return err
+	}
+	defer p.Stop() //nolint:errcheck // The process ends, and with it all that the platform runs.
+	b, err := newBench(ctx, p)
+	if err != nil {
+		return err
+	}
+	if r.Versions, err = versions(ctx, p); err != nil {
+		return err
+	}
+	if err := o.measure(ctx, b, r); err != nil {
+		return err
+	}
+	r.Machine.LoadAtEnd = loadAverage()
+	return r.Write(o.Out)
+}
+
+// measure step by step: at each there are more idle environments.
+func (o *options) measure(ctx context.Context, b *bench, r *figures.Run) error {
+	say("warming up")
+	if _, _, err := b.latencies(ctx, 0, 2); err != nil {
+		return err
+	}
+	b.tokens = nil
+	base, err := b.providerMemory()
+	if err != nil {
+		return err
+	}
+	for _, idle := range o.Idle {
+		if more := idle - b.idle; more > 0 {
+			burst, err := b.burst(ctx, more)
+			if err != nil {
+				return err
+			}
+			r.Bursts = append(r.Bursts, burst)
+		}
+		ready, gone, err := b.latencies(ctx, idle, o.Rounds)
+		if err != nil {
+			return err
+		}
+		r.Ready, r.Gone, r.Tokens = append(r.Ready, ready), append(r.Gone, gone), append(r.Tokens, b.spent(idle))
+		if idle == 0 {
+			continue
+		}
+		quiet, err := b.quiet(ctx, o.Quiet)
+		if err != nil {
+			return err
+		}
+		memory, err := b.memory(ctx, base)
+		if err != nil {
+			return err
+		}
+		r.Quiet, r.Memory = append(r.Quiet, quiet), append(r.Memory, memory)
+	}
+	return nil
+}
+
+var started = time.Now()
+
+func say(format string, args ...any) {
+	fmt.Printf("%6.1fs  %s\n", time.Since(started).Seconds(), fmt.Sprintf(format, args...))
+}

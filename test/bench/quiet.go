@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/cluster/local/platform"
+	"github.com/steading-dev/steading/test/bench/figures"
+)
+
+// settling is how long what was done before may take to come to rest.
+const settling = 20 * time.Second
+
+// Metrics of breakers: Crossplane's for composites, and the provider's for targets.
+const (
+	compositeBreakers = "circuit_breaker_opens_total"
+	compositeTokens   = "circuit_breaker_events_total"
+	targetBreakers    = "steading_target_breakers_open"
+)
+
+// quiet leaves everything alone for a while, and tells what changed of ours.
+func (b *bench) quiet(ctx context.Context, d time.Duration) (figures.Quiet, error) {
+	say("leaving %d environments alone for %s", b.idle, d)
+	if err := pause(ctx, settling); err != nil {
+		return figures.Quiet{}, err
+	}
+	before, err := b.ours(ctx)
+	if err != nil {
+		return figures.Quiet{}, err
+	}
+	opened, err := b.breakers(ctx)
+	if err != nil {
+		return figures.Quiet{}, err
+	}
+	if err := pause(ctx, d); err != nil {
+		return figures.Quiet{}, err
+	}
+	after, err := b.ours(ctx)
+	if err != nil {
+		return figures.Quiet{}, err
+	}
+	now, err := b.breakers(ctx)
+	if err != nil {
+		return figures.Quiet{}, err
+	}
+	q := figures.Quiet{Environments: b.idle, Objects: len(after), Breakers: now - opened}
+	for _, what := range slices.Sorted(maps.Keys(after)) {
+		if before[what] == after[what] {
+			continue
+		}
+		q.Changed++
+		if len(q.Examples) < 5 {
+			q.Examples = append(q.Examples, what)
+		}
+	}
+	say("%d of %d objects changed, %d breakers opened: %v", q.Changed, q.Objects, q.Breakers, q.Examples)
+	return q, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// ours are the resourceVersions of all objects of our kinds, and of all that carry an identity of ours; leases are not.
+func (b *bench) ours(ctx context.Context) (map[string]string, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(b.Plane.Config())
+	if err != nil {
+		return nil, err
+	}
+	m, err := metadata.NewForConfig(b.Plane.Config())
+	if err != nil {
+		return nil, err
+	}
+	lists, err := d.ServerPreferredResources()
+	if err != nil {
+		return nil, err
+	}
+	versions := map[string]string{}
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range l.APIResources {
+			if !slices.Contains(r.Verbs, "list") || r.Kind == "Lease" || r.Kind == "Event" {
+				continue
+			}
+			o := metav1.ListOptions{LabelSelector: names.LabelTenant}
+			if strings.HasSuffix(gv.Group, "steading.dev") {
+				o.LabelSelector = ""
+			}
+			items, err := m.Resource(gv.WithResource(r.Name)).List(ctx, o)
+			if err != nil {
+				continue // Some kinds cannot be listed as metadata, whatever their verbs say.
+			}
+			for _, i := range items.Items {
+				versions[fmt.Sprintf("%s %s/%s", r.Kind, i.Namespace, i.Name)] = i.ResourceVersion
+			}
+		}
+	}
+	return versions, nil
+}
+
+// breakers that have opened since the processes started, and those of targets that are open.
+func (b *bench) breakers(ctx context.Context) (int, error) {
+	composites, err := b.sum(ctx, "crossplane", compositeBreakers)
+	if err != nil {
+		return 0, err
+	}
+	targets, err := b.sum(ctx, platform.Provider, targetBreakers)
+	return int(composites + targets), err
+}

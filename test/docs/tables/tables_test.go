@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// top of the source tree, seen from this folder.
+const top = "../../.."
+
+func TestTablesHaveNotDrifted(t *testing.T) {
+	want, err := pages(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range want {
+		have, err := os.ReadFile(filepath.Join(top, "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[name], string(have)); diff != "" {
+			t.Errorf("docs/%s is not what its source gives; run make generate:\n%s", name, diff)
+		}
+	}
+}
+
+func TestReasonsAgree(t *testing.T) {
+	consts, conditions := []constant{{"ReasonA", "A"}}, []constant{{"ConditionPlaced", "Placed"}}
+	explained := reason{Conditions: []string{"Placed"}, Means: "it is so"}
+	cases := map[string]struct {
+		reason  string
+		reasons map[string]reason
+		want    string
+	}{
+		"Agree":     {reason: "each constant is explained", reasons: map[string]reason{"A": explained}},
+		"Missing":   {reason: "a constant is not", reasons: map[string]reason{}, want: "ReasonA is not explained"},
+		"Extra":     {reason: "something else is", reasons: map[string]reason{"A": explained, "B": explained}, want: "B is no constant"},
+		"Condition": {reason: "a condition has to exist", reasons: map[string]reason{"A": {Conditions: []string{"Moved"}, Means: "it is so"}}, want: "Moved"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := agree(tc.reasons, consts, conditions)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: have error %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestMetricsAreFound(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "x.go")
+	write := func(s string) {
+		if err := os.WriteFile(source, []byte("package x\n"+s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("var v = prometheus.NewCounterVec(prometheus.CounterOpts{Name: \"a_total\", Help: \"As.\"}, []string{\"b\"})\nvar g = prometheus.NewGauge(prometheus.GaugeOpts{Name: \"c\", Help: \"Cs.\"})\nvar r = prometheus.NewRegistry()\n")
+	have, err := metricsOf(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []metric{{name: "a_total", kind: "counter", help: "As.", labels: []string{"b"}}, {name: "c", kind: "gauge", help: "Cs."}}
+	if diff := cmp.Diff(want, have, cmp.AllowUnexported(metric{})); diff != "" {
+		t.Error(diff)
+	}
+	write("var g = prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: \"Cs.\"})\n")
+	if _, err := metricsOf(source); err == nil {
+		t.Error("a metric whose name is not written out is passed over")
+	}
+}
+
+func TestReplaceWantsItsMarks(t *testing.T) {
+	have, err := replace("a\n"+begin+"old\n"+end+"\nb\n", "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "a\n" + begin + "\nnew\n" + end + "\nb\n"; have != want {
+		t.Errorf("have %q, want %q", have, want)
+	}
+	if _, err := replace("a\n", "new"); err == nil {
+		t.Error("a page without marks is taken")
+	}
+}
