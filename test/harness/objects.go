@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -20,14 +21,18 @@ func Eventually(t *testing.T, what string, check func(ctx context.Context) error
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Within)
 	defer cancel()
+	var last error
 	for {
 		err := check(ctx)
 		if err == nil {
 			return
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err // Not that time was up while it was looked at.
+		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, Within, err)
+			t.Fatalf("%s: not within %s: %v", what, Within, last)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -72,10 +77,19 @@ func (s *Suite) WantGone(t *testing.T, o client.Object) {
 	})
 }
 
+// Reload reads an object anew. What is no longer there does not stay, as it would if it were read over what was read before.
+func (s *Suite) Reload(ctx context.Context, o client.Object) error {
+	key := client.ObjectKeyFromObject(o)
+	reflect.ValueOf(o).Elem().SetZero()
+	o.SetNamespace(key.Namespace)
+	o.SetName(key.Name)
+	return s.Admin.Get(ctx, key, o)
+}
+
 // Get reads an object anew.
 func Get[T client.Object](t *testing.T, s *Suite, o T) T {
 	t.Helper()
-	if err := s.Admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+	if err := s.Reload(t.Context(), o); err != nil {
 		t.Fatalf("cannot get %T %s: %v", o, o.GetName(), err)
 	}
 	return o
@@ -86,7 +100,7 @@ func Get[T client.Object](t *testing.T, s *Suite, o T) T {
 func Change[T client.Object](t *testing.T, s *Suite, o T, edit func(T)) {
 	t.Helper()
 	Eventually(t, "change "+o.GetName(), func(ctx context.Context) error {
-		if err := s.Admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		if err := s.Reload(ctx, o); err != nil {
 			return err
 		}
 		before := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy of the same type.
