@@ -61,6 +61,13 @@ test-node: ## Run the tests on a real node with containers. Needs root on Debian
 test-long: ## Run every seed, the mutants and the slow peers.
 	$(GO) test -timeout 80m -tags long $(TESTFLAGS) ./...
 
+# Which mutants to hunt, as a regular expression.
+MUTANTS ?=
+
+.PHONY: mutants
+mutants: ## Break the code on purpose; each patch in test/mutants has to be noticed by the test it names.
+	$(GO) run ./test/mutants/cmd -run '$(MUTANTS)'
+
 .PHONY: bench
 bench: ## Measure what docs/performance.md reports. BENCHFLAGS=--help tells what can be set.
 	$(GO) run ./test/bench $(BENCHFLAGS)

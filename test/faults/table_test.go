@@ -47,12 +47,12 @@ func (t *table) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-18s", "")
+	fmt.Fprintf(&b, "%-26s", "")
 	for _, o := range operations {
 		fmt.Fprintf(&b, "%10s", o)
 	}
 	for _, target := range targets {
-		fmt.Fprintf(&b, "\n%-18s", target)
+		fmt.Fprintf(&b, "\n%-26s", target)
 		for _, o := range operations {
 			n := fmt.Sprint(t.hit[cell(target, o)])
 			if missed := t.missed[cell(target, o)]; missed > 0 {
