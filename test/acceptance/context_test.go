@@ -1,12 +1,14 @@
 package acceptance
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"filippo.io/age"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,6 +19,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/runtime/cluster/seal"
 	"github.com/steading-dev/steading/test/harness"
 )
 
@@ -215,6 +218,39 @@ func TestContextSaysWhatIsWrong(t *testing.T) {
 		status, reason, message := harness.Condition(e, "Placed")
 		return status == "False" && reason == "NoContextRunning" && strings.Contains(message, "bad-token is not running (CredentialRefused)")
 	})
+}
+
+// TestContextByCiphertext: ciphertext works for the context that it was made for, and for no other.
+func TestContextByCiphertext(t *testing.T) {
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite.Create(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.AgeIdentity},
+		StringData: map[string]string{"identity.txt": id.String()},
+	})
+	suite.NewTenant(t, "sealed", steading.TenantSpec{})
+	hash, err := seal.CASHA256(suite.Edge.CA())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := edgeToken(t, "sealed-admin")
+	sealed := func(tenant, name string) *steading.Context {
+		c := edgeContext("sealed", name, "")
+		p := seal.Plaintext{Binding: seal.Binding{Tenant: tenant, Context: "edge", Server: c.Spec.Server, CASHA256: hash}, Token: token}
+		var out bytes.Buffer
+		if err := seal.Seal(&out, p, id.Recipient()); err != nil {
+			t.Fatal(err)
+		}
+		c.Spec.Credentials = steading.ContextCredentials{Age: out.String()}
+		return c
+	}
+	good, anothers, copied := sealed("sealed", "edge"), sealed("other", "theirs"), sealed("sealed", "copied")
+	suite.Create(t, good, anothers, copied)
+	waitContext(t, good, "running", running)
+	waitContext(t, anothers, "refused", says("CiphertextRefused", "it was made for another tenant"))
+	waitContext(t, copied, "refused", says("CiphertextRefused", "it was made for another context"))
 }
 
 // TestTenantDeletedAtOnce: everything that a tenant has is deleted in one moment, in no order.
