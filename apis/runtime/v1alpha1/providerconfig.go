@@ -18,6 +18,14 @@ type ProviderConfigSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	CanonicalImage string `json:"canonicalImage"`
 
+	// PlatformTenant is the name that the platform's own tenant, the one with operations: true, publishes its image under
+	// when it is not its own: <registry prefix>/<platformTenant>-devops. When the canonical image stands in for that tenant
+	// and an image exists under this name, status.image of its environments says so. A change is taken up by the next
+	// version of each environment.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]{1,20}$`
+	PlatformTenant string `json:"platformTenant,omitempty"`
+
 	// PullSecretRef names a Secret of type kubernetes.io/dockerconfigjson in steading-system that can read the chart and
 	// the canonical image.
 	// +optional

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +32,7 @@ func TestChooseImage(t *testing.T) {
 	}{
 		"NoRegistry":   {reason: "a tenant without registry has no image to ask after", want: steading.ChosenImage{Ref: canonical, Choice: steading.ImageCanonical, Reason: imageNoRegistry}},
 		"Present":      {reason: "its own image exists", registry: true, answer: oci.Present, want: steading.ChosenImage{Ref: own, Choice: steading.ImageTenant, Reason: imageConfirmed}},
-		"Missing":      {reason: "it definitely does not", registry: true, answer: oci.Missing, want: steading.ChosenImage{Ref: canonical, Choice: steading.ImageCanonical, Reason: imageNotPublished, Message: "so it is, so that the canonical image stands in for it"}},
+		"Missing":      {reason: "it definitely does not", registry: true, answer: oci.Missing, want: steading.ChosenImage{Ref: canonical, Choice: steading.ImageCanonical, Reason: imageNotPublished, Message: own + " is not published, so that the canonical image stands in for it"}},
 		"Inconclusive": {reason: "nobody knows", registry: true, answer: oci.Inconclusive, want: steading.ChosenImage{Ref: own, Choice: steading.ImageTenant, Reason: imageInconclusive, Message: "so it is"}},
 	}
 	for name, tc := range cases {
@@ -45,9 +46,45 @@ func TestChooseImage(t *testing.T) {
 					t.Errorf("asked after %s with %s", image, control)
 				}
 				return oci.Finding{Answer: tc.answer, Message: "so it is"}
-			}), "ghcr.io/steading-dev/devops", p)
+			}), v1alpha1.ProviderConfigSpec{CanonicalImage: "ghcr.io/steading-dev/devops"}, p)
 			if diff := cmp.Diff(&tc.want, got); diff != "" {
 				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSubstitutionIsNamed for the platform's own tenant, if it is one.
+func TestSubstitutionIsNamed(t *testing.T) {
+	operations := func(p *v1alpha1.ReleaseParameters) { p.Operations = true }
+	cases := map[string]struct {
+		reason   string
+		change   []func(*v1alpha1.ReleaseParameters)
+		declared string
+		answer   oci.Answer
+		want     string
+	}{
+		"Named":        {reason: "an image is published under the declared name", change: []func(*v1alpha1.ReleaseParameters){operations}, declared: "platform", answer: oci.Present, want: imageSubstituted},
+		"None":         {reason: "none is", change: []func(*v1alpha1.ReleaseParameters){operations}, declared: "platform", answer: oci.Missing, want: imageNotPublished},
+		"Inconclusive": {reason: "nobody knows", change: []func(*v1alpha1.ReleaseParameters){operations}, declared: "platform", answer: oci.Inconclusive, want: imageNotPublished},
+		"Customer":     {reason: "a customer's name is its own", declared: "platform", answer: oci.Present, want: imageNotPublished},
+		"SameName":     {reason: "it has the declared name", change: []func(*v1alpha1.ReleaseParameters){operations}, declared: "acme", answer: oci.Present, want: imageNotPublished},
+		"Undeclared":   {reason: "no name is declared", change: []func(*v1alpha1.ReleaseParameters){operations}, answer: oci.Present, want: imageNotPublished},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := parameters("1", append(tc.change, withRegistry)...)
+			got := chooseImage(context.Background(), probeFunc(func(_, image string) oci.Finding {
+				if image == "ghcr.io/acme/acme-devops:1" {
+					return oci.Finding{Answer: oci.Missing}
+				}
+				return oci.Finding{Answer: tc.answer}
+			}), v1alpha1.ProviderConfigSpec{CanonicalImage: "ghcr.io/steading-dev/devops", PlatformTenant: tc.declared}, p)
+			if got.Reason != tc.want || got.Ref != "ghcr.io/steading-dev/devops:1" || got.Choice != steading.ImageCanonical {
+				t.Errorf("%s: got %+v, want the canonical image because of %s", tc.reason, got, tc.want)
+			}
+			if tc.want == imageSubstituted && !strings.Contains(got.Message, "ghcr.io/acme/platform-devops:1") {
+				t.Errorf("%s: got message %q, want the published image named", tc.reason, got.Message)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func (r registries) image(ctx context.Context, p v1alpha1.ReleaseParameters) (*s
 		}
 	}
 	c := oci.Client{Credentials: tenant.Over(platform), Insecure: r.config.InsecureRegistries}
-	return chooseImage(ctx, c, r.config.CanonicalImage, p), nil
+	return chooseImage(ctx, c, r.config, p), nil
 }
 
 // credentials in a Secret of steading-system. A Secret that is missing or unreadable is no credential.
