@@ -37,7 +37,7 @@ const (
 // startCrossplane runs Crossplane's two processes with the identities and
 // exactly the roles of its own chart. Packages with a runtime are left to us:
 // see ConnectFunction and ConnectProvider.
-func (p *Plane) startCrossplane(ctx context.Context) error {
+func (p *Plane) startCrossplane(ctx context.Context, args []string) error {
 	p.progress("starting crossplane")
 	objects, err := renderCrossplaneRBAC(p.tools.Asset(Crossplane, "cluster/charts/crossplane"))
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *Plane) startCrossplane(ctx context.Context) error {
 	if err := p.waitAggregated(ctx); err != nil {
 		return err
 	}
-	return p.together(func() error { return p.startCrossplaneCore(ctx) }, func() error { return p.startRBACManager(ctx) })
+	return p.together(func() error { return p.startCrossplaneCore(ctx, args) }, func() error { return p.startRBACManager(ctx) })
 }
 
 // initCrossplane makes certificates and singletons, as an init container would.
@@ -80,7 +80,7 @@ func (p *Plane) initCrossplane(ctx context.Context) error {
 	})
 }
 
-func (p *Plane) startCrossplaneCore(ctx context.Context) error {
+func (p *Plane) startCrossplaneCore(ctx context.Context, args []string) error {
 	kubeconfig, err := p.ServiceAccountKubeconfig(ctx, CrossplaneNamespace, crossplaneAccount)
 	if err != nil {
 		return err
@@ -95,13 +95,13 @@ func (p *Plane) startCrossplaneCore(ctx context.Context) error {
 			Name: "crossplane", Path: p.tools.Path(Crossplane),
 			// Realtime compositions are on by default, and so are the defaults of
 			// the circuit breaker: what a plane shows has to hold for a user's cluster.
-			Args: []string{
+			Args: append([]string{
 				"core", "start", "--namespace=" + CrossplaneNamespace, "--service-account=" + crossplaneAccount,
 				"--enable-webhooks=false", "--package-runtime=External", "--xpkg-cache-dir=" + p.file("crossplane/xpkg"),
 				"--tls-client-secret-name=" + crossplaneClient, "--tls-client-certs-dir=" + p.file("crossplane/client"),
 				"--tls-server-secret-name=" + crossplaneServer, "--tls-server-certs-dir=" + p.file("crossplane/server"),
 				"--metrics-port=" + strconv.Itoa(port[0]), "--health-probe-port=" + strconv.Itoa(port[1]),
-			},
+			}, args...),
 			Env: append(crossplaneEnv, "KUBECONFIG="+kubeconfig),
 			Ready: func(ctx context.Context) error {
 				return get(ctx, http.DefaultClient, "http://"+loopback(port[1])+"/readyz")

@@ -33,6 +33,9 @@ type Options struct {
 	Dir string
 	// Crossplane is installed in the plane too.
 	Crossplane bool
+	// CrossplaneArgs follow the arguments that the plane gives to Crossplane's
+	// core, so that they win.
+	CrossplaneArgs []string
 	// Progress gets a line for every step that takes time. Optional.
 	Progress func(string)
 	// Front gives the address and authority at which a ServiceAccount's process
@@ -126,7 +129,7 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	if !o.Crossplane {
 		return p.together(func() error { return p.startWorkload(ctx) })
 	}
-	return p.together(func() error { return p.startWorkload(ctx) }, func() error { return p.startCrossplane(ctx) })
+	return p.together(func() error { return p.startWorkload(ctx) }, func() error { return p.startCrossplane(ctx, o.CrossplaneArgs) })
 }
 
 // startKubernetes starts the API and gives us clients for it.

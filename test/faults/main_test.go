@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 		Name: "faults", Front: front,
 		// Who is killed is started again at once: that a lease is waited for is not what this is about.
 		ProviderArgs: append(harness.NoPolling(), "--no-leader-elect"),
+		// A life takes seconds here, and whoever died looks at everything anew. Crossplane's circuit breaker would take that
+		// for a composite that never settles, and then hear of changes every thirty seconds only.
+		CrossplaneArgs: []string{"--circuit-breaker-burst=10000"},
 	})
 }
 

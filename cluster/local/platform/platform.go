@@ -32,6 +32,8 @@ type Options struct {
 	// FunctionArgs and ProviderArgs follow the arguments the platform gives, so
 	// that they win.
 	FunctionArgs, ProviderArgs []string
+	// CrossplaneArgs follow the arguments of Crossplane's core.
+	CrossplaneArgs []string
 	// ProviderEnv is added to the provider's environment, as KEY=value.
 	ProviderEnv []string
 	// ImageTags of the canonical image in the registry: the versions that
@@ -141,7 +143,7 @@ func (p *Platform) start(ctx context.Context) error {
 // startPlanes starts the control plane and, if asked for, the edge.
 func (p *Platform) startPlanes(ctx context.Context) error {
 	plane := func() (err error) {
-		p.Plane, err = local.Start(ctx, local.Options{Name: p.name, Dir: filepath.Join(p.dir, "plane"), Crossplane: true, Progress: p.say, Front: p.options.Front})
+		p.Plane, err = local.Start(ctx, local.Options{Name: p.name, Dir: filepath.Join(p.dir, "plane"), Crossplane: true, Progress: p.say, Front: p.options.Front, CrossplaneArgs: p.options.CrossplaneArgs})
 		return err
 	}
 	if !p.options.Edge {
