@@ -218,7 +218,8 @@ func (s sight) rollingOut(last record) verdict {
 	}
 	v.state = v1alpha1.ReleaseFailed
 	good := s.history.good(s.status.Deployed)
-	if good == nil || (s.status.Deployed != nil && s.status.Deployed.Revision == last.revision) {
+	if d := s.status.Deployed; good == nil || (d != nil && (d.Revision == last.revision || d.Power == steading.PowerStopped)) {
+		// There is nothing to go back to that would serve: what was stopped goes on trying to start.
 		return v
 	}
 	if left := s.since(last).Add(s.rollbackAfter).Sub(s.now); left > 0 {
