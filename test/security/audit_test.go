@@ -34,7 +34,7 @@ func requests(t *testing.T, path string) []request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // It was only read.
 	var all []request
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, 1<<20)

@@ -48,7 +48,7 @@ func edgeToken(t *testing.T, account string) string {
 	if err := admin.Create(t.Context(), sa); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = admin.Delete(context.Background(), sa) }) //nolint:usetesting // The test's own context is over.
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), sa) })
 	everything(t, admin, "security-"+account, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: sa.Namespace, Name: sa.Name})
 	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
 	if err := admin.SubResource("token").Create(t.Context(), sa, r); err != nil {
@@ -58,7 +58,7 @@ func edgeToken(t *testing.T, account string) string {
 }
 
 // waitContext until it is as check wants it.
-func waitContext(t *testing.T, tenant, name string, check func(*steading.Context) bool) *steading.Context {
+func waitContext(t *testing.T, tenant, name string, check func(*steading.Context) bool) {
 	t.Helper()
 	c := &steading.Context{ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace(tenant), Name: name}}
 	harness.Eventually(t, "context "+name, func(ctx context.Context) error {
@@ -70,7 +70,6 @@ func waitContext(t *testing.T, tenant, name string, check func(*steading.Context
 		}
 		return nil
 	})
-	return c
 }
 
 func running(c *steading.Context) bool {

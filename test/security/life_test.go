@@ -157,7 +157,7 @@ func startOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // They clean up when the test's own context is over.
+	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	if _, err := edgeoperators.StartDNS(ctx, suite.Plane.Config(), names.EdgeNamespace); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func configure(t *testing.T, edit func(*runtimev1.ProviderConfigSpec)) {
 		edit(&c.Spec)
 	})
 	t.Cleanup(func() {
-		ctx := context.Background() //nolint:usetesting // The test's own context is over.
+		ctx := context.Background()
 		// Its status is written meanwhile.
 		for range 10 {
 			if err := suite.Admin.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {

@@ -187,7 +187,7 @@ func (in *installed) rows() []row {
 			for _, g := range rule.APIGroups {
 				for _, r := range rule.Resources {
 					next := row{Account: b.account, Role: b.role, In: b.in, Group: g, Resource: r, Names: rule.ResourceNames}
-					next.Verbs = append(byID[next.id()].Verbs, rule.Verbs...)
+					next.Verbs = slices.Concat(byID[next.id()].Verbs, rule.Verbs)
 					slices.Sort(next.Verbs)
 					next.Verbs = slices.Compact(next.Verbs)
 					byID[next.id()] = next

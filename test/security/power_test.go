@@ -1,7 +1,6 @@
 package security
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -15,9 +14,11 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/test/harness"
 )
 
@@ -123,6 +124,44 @@ func wantTests(t *testing.T, table []row) {
 	}
 }
 
+// TestChartsHandOnTheDeployersPower: a chart gives its own accounts any power that the deployer has, and none that it has
+// not. So what the deployer does not use itself is there for what charts bring along, such as a database's operator.
+func TestChartsHandOnTheDeployersPower(t *testing.T) {
+	suite.NewTenant(t, "hands", steading.TenantSpec{})
+	e := harness.Environment("hands", "dev")
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
+	c, err := harness.Client(deployerOf(t, suite.Admin, suite.Plane.Config(), "hands-dev"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handOn := func(r row, verb string) error {
+		rule := rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{verb}}
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "hands-dev", Name: "mine"}, Rules: []rbacv1.PolicyRule{rule}}
+		return client.NewDryRunClient(c).Create(t.Context(), role)
+	}
+	rows := 0
+	for _, r := range readTable(t) {
+		if r.Account != names.Deployer {
+			continue
+		}
+		rows++
+		for _, v := range r.all() {
+			if err := handOn(r, v); err != nil {
+				t.Errorf("%s %s/%s cannot be handed on: %v", v, r.Group, r.Resource, err)
+			}
+		}
+		for _, v := range []string{"impersonate", "escalate", "bind"} {
+			if by := refusedBy(handOn(r, v)); by != rbac {
+				t.Errorf("%s %s/%s is handed on, though the deployer may not do it: %s", v, r.Group, r.Resource, by)
+			}
+		}
+	}
+	if rows == 0 {
+		t.Error("the table says nothing of the deployer")
+	}
+}
+
 // TestNobodyIsAdministrator: nothing is bound to cluster-admin but the group of those who are anyway, no account outside of
 // Kubernetes itself has all verbs on everything, and Crossplane gets by with less too.
 func TestNobodyIsAdministrator(t *testing.T) {
@@ -169,26 +208,19 @@ type planeBinding struct {
 
 func readAll(t *testing.T) map[string]planePower {
 	t.Helper()
-	all := map[string]planePower{}
-	for where, cfg := range map[string]func() (client.Client, error){
-		"control plane": func() (client.Client, error) { return suite.Admin, nil },
-		"edge":          func() (client.Client, error) { return harness.Client(suite.Edge.Config()) },
-	} {
-		c, err := cfg()
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[where] = powerOn(t.Context(), t, c)
+	edge, err := harness.Client(suite.Edge.Config())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	return map[string]planePower{"control plane": powerOn(t, suite.Admin), "edge": powerOn(t, edge)}
 }
 
-func powerOn(ctx context.Context, t *testing.T, c client.Client) planePower {
+func powerOn(t *testing.T, c client.Client) planePower {
 	t.Helper()
 	p := planePower{unlimited: map[string]bool{}}
 	crbs, rbs, crs := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}
 	for _, l := range []client.ObjectList{crbs, rbs, crs} {
-		if err := c.List(ctx, l); err != nil {
+		if err := c.List(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -226,7 +226,7 @@ func TestSearchFindsSecrets(t *testing.T) {
 			if err := edgeAdmin.Create(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = edgeAdmin.Delete(context.Background(), c) }) //nolint:usetesting // The test's own context is over.
+			t.Cleanup(func() { _ = edgeAdmin.Delete(context.Background(), c) })
 		},
 		"leaks-log.log": func(t *testing.T, s string) { leak(t, "leaks-log", "echo ab"+s, nil, nil) },
 		"cmdline of":    func(t *testing.T, s string) { leak(t, "leaks-argv", "", []string{s}, nil) },

@@ -110,7 +110,7 @@ func everything(t *testing.T, admin client.Client, name string, subjects ...rbac
 		if err := admin.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = admin.Delete(context.Background(), o) }) //nolint:usetesting // The test's own context is over.
+		t.Cleanup(func() { _ = admin.Delete(context.Background(), o) })
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *world) without(t *testing.T, policy string) {
 		}
 		t.Cleanup(func() {
 			again := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name, Labels: b.Labels, Annotations: b.Annotations}, Spec: b.Spec}
-			if err := admin.Create(context.Background(), again); err != nil { //nolint:usetesting // The test's own context is over.
+			if err := admin.Create(context.Background(), again); err != nil {
 				t.Error(err)
 			}
 		})
