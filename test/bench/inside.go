@@ -92,14 +92,14 @@ func (b *bench) latencies(ctx context.Context, idle, rounds int) (ready, gone fi
 
 // counted is create, and counts what that costs.
 func (b *bench) counted(ctx context.Context, name string) error {
-	before, err := b.sum(ctx, "crossplane", compositeTokens)
+	before, err := b.sum(ctx, "crossplane", compositeTokens, environments)
 	if err != nil {
 		return err
 	}
 	if err := b.create(ctx, name); err != nil {
 		return err
 	}
-	after, err := b.sum(ctx, "crossplane", compositeTokens)
+	after, err := b.sum(ctx, "crossplane", compositeTokens, environments)
 	b.tokens = append(b.tokens, after-before)
 	return err
 }

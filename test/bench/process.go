@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,15 +67,18 @@ func (b *bench) metrics(ctx context.Context, component string) (map[string]*dto.
 	return nil, fmt.Errorf("cannot find the metrics of %s: it was not told where to serve them", component)
 }
 
-// sum of a component's counter or gauge, over all labels.
-func (b *bench) sum(ctx context.Context, component, metric string) (float64, error) {
+// sum of a component's counter or gauge, over all labels; of one controller, unless none is named.
+func (b *bench) sum(ctx context.Context, component, metric, controller string) (float64, error) {
 	families, err := b.metrics(ctx, component)
 	if err != nil {
 		return 0, err
 	}
 	sum := 0.0
 	for _, m := range families[metric].GetMetric() {
-		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		others := func(l *dto.LabelPair) bool { return l.GetName() == "controller" && l.GetValue() != controller }
+		if controller == "" || !slices.ContainsFunc(m.GetLabel(), others) {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
 	}
 	return sum, nil
 }

@@ -21,6 +21,9 @@ import (
 // settling is how long what was done before may take to come to rest.
 const settling = 20 * time.Second
 
+// environments is the controller of composites that the tokens of environments are counted of.
+const environments = "composite/xenvironments.steading.dev"
+
 // Metrics of breakers: Crossplane's for composites, and the provider's for targets.
 const (
 	compositeBreakers = "circuit_breaker_opens_total"
@@ -118,10 +121,10 @@ func (b *bench) ours(ctx context.Context) (map[string]string, error) {
 
 // breakers that have opened since the processes started, and those of targets that are open.
 func (b *bench) breakers(ctx context.Context) (int, error) {
-	composites, err := b.sum(ctx, "crossplane", compositeBreakers)
+	composites, err := b.sum(ctx, "crossplane", compositeBreakers, "")
 	if err != nil {
 		return 0, err
 	}
-	targets, err := b.sum(ctx, platform.Provider, targetBreakers)
+	targets, err := b.sum(ctx, platform.Provider, targetBreakers, "")
 	return int(composites + targets), err
 }
