@@ -60,6 +60,7 @@ test-node: ## Run the tests on a real node with containers. Needs root on Debian
 .PHONY: test-long
 test-long: ## Run every seed, the mutants and the slow peers.
 	$(GO) test -timeout 80m -tags long $(TESTFLAGS) ./...
+	$(GO) run ./test/mutants/cmd
 
 # Which mutants to hunt, as a regular expression.
 MUTANTS ?=
