@@ -2,7 +2,6 @@ package release
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -48,8 +47,8 @@ type deployment struct {
 }
 
 // deploy installs or upgrades, after repairing what an operation that died has left.
-func (e *helmEngine) deploy(ctx context.Context, d deployment) error {
-	last, err := e.repaired(ctx)
+func (e *helmEngine) deploy(d deployment) error {
+	last, err := e.repaired()
 	if err != nil {
 		return err
 	}
@@ -64,12 +63,14 @@ func (e *helmEngine) deploy(ctx context.Context, d deployment) error {
 		return err
 	}
 	if last == nil {
-		return e.install(ctx, ch, d)
+		return e.install(ch, d)
 	}
-	return e.upgrade(ctx, ch, d)
+	return e.upgrade(ch, d)
 }
 
-func (e *helmEngine) install(ctx context.Context, ch *chart.Chart, d deployment) error {
+// install and upgrade take no context. Helm would abandon what it does rather than end it, and when a context ends just
+// after an upgrade did, Helm may still mark the upgrade failed. Each of its requests has a timeout of its own.
+func (e *helmEngine) install(ch *chart.Chart, d deployment) error {
 	in := action.NewInstall(e.cfg)
 	in.ReleaseName, in.Namespace = e.name, e.namespace
 	in.Description = d.description
@@ -77,11 +78,11 @@ func (e *helmEngine) install(ctx context.Context, ch *chart.Chart, d deployment)
 	in.PostRenderer = e.stamp
 	in.Timeout = operationTimeout
 	in.DisableHooks, in.SkipCRDs, in.DisableOpenAPIValidation = true, true, true
-	_, err := in.RunWithContext(ctx, ch, d.values)
+	_, err := in.Run(ch, d.values)
 	return errors.Wrapf(err, "cannot install Helm release %s", e.name)
 }
 
-func (e *helmEngine) upgrade(ctx context.Context, ch *chart.Chart, d deployment) error {
+func (e *helmEngine) upgrade(ch *chart.Chart, d deployment) error {
 	up := action.NewUpgrade(e.cfg)
 	up.Namespace = e.namespace
 	up.Description = d.description
@@ -91,25 +92,25 @@ func (e *helmEngine) upgrade(ctx context.Context, ch *chart.Chart, d deployment)
 	up.MaxHistory = historyMax
 	up.ResetValues = true
 	up.DisableHooks, up.SkipCRDs, up.DisableOpenAPIValidation = true, true, true
-	_, err := up.RunWithContext(ctx, e.name, ch, d.values)
+	_, err := up.Run(e.name, ch, d.values)
 	return errors.Wrapf(err, "cannot upgrade Helm release %s", e.name)
 }
 
 // rollback deploys what an earlier revision did. It is an upgrade, so that it goes through the same checks and its record
 // tells what was rolled back.
-func (e *helmEngine) rollback(ctx context.Context, to int64, labels map[string]string, description string) error {
-	if _, err := e.repaired(ctx); err != nil {
+func (e *helmEngine) rollback(to int64, labels map[string]string, description string) error {
+	if _, err := e.repaired(); err != nil {
 		return err
 	}
 	old, err := e.cfg.Releases.Get(e.name, int(to))
 	if err != nil {
 		return errors.Wrapf(err, "cannot read revision %d of Helm release %s", to, e.name)
 	}
-	return e.upgrade(ctx, old.Chart, deployment{values: old.Config, labels: labels, description: description})
+	return e.upgrade(old.Chart, deployment{values: old.Config, labels: labels, description: description})
 }
 
 // uninstall takes the release down. One that does not exist is down.
-func (e *helmEngine) uninstall(_ context.Context) error {
+func (e *helmEngine) uninstall() error {
 	un := action.NewUninstall(e.cfg)
 	un.IgnoreNotFound, un.DisableHooks = true, true
 	un.Timeout = operationTimeout
@@ -129,7 +130,7 @@ func (e *helmEngine) imageOf(revision int64) (string, error) {
 
 // repaired returns the last revision, nil if there is none, after undoing what an operation has left that nobody carries
 // on with. The caller knows that there is none of this process; the lease, that there is no other process.
-func (e *helmEngine) repaired(ctx context.Context) (*helm.Release, error) {
+func (e *helmEngine) repaired() (*helm.Release, error) {
 	last, err := e.cfg.Releases.Last(e.name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, nil //nolint:nilnil // Nil is what there is.
@@ -139,7 +140,7 @@ func (e *helmEngine) repaired(ctx context.Context) (*helm.Release, error) {
 	}
 	switch status := last.Info.Status; {
 	case status == helm.StatusUninstalling || status == helm.StatusUninstalled:
-		return nil, e.uninstall(ctx)
+		return nil, e.uninstall()
 	case status.IsPending() && last.Version == 1:
 		// Nothing to go back to. What was made already carries the release's name and is taken over by the install.
 		_, err := e.cfg.Releases.Delete(e.name, last.Version)

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -93,9 +92,8 @@ func (e *helmEngine) records(t *testing.T) []string {
 
 func TestDeploy(t *testing.T) {
 	e, _ := newEngine()
-	ctx := context.Background()
 	for _, image := range []string{"r:1", "r:2"} {
-		if err := e.deploy(ctx, of(image, configMap)); err != nil {
+		if err := e.deploy(of(image, configMap)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +127,7 @@ func TestRepair(t *testing.T) {
 		"Upgrade": {
 			reason: "an upgrade that was interrupted is marked failed and followed by another",
 			before: func(t *testing.T, e *helmEngine) {
-				must(t, e.deploy(context.Background(), of("r:0", configMap)))
+				must(t, e.deploy(of("r:0", configMap)))
 				interrupt(t, e, helm.StatusPendingUpgrade)
 			},
 			want: []string{"1 superseded r:0", "2 failed r:1", "3 deployed r:2"},
@@ -137,7 +135,7 @@ func TestRepair(t *testing.T) {
 		"Rollback": {
 			reason: "so is a rollback",
 			before: func(t *testing.T, e *helmEngine) {
-				must(t, e.deploy(context.Background(), of("r:0", configMap)))
+				must(t, e.deploy(of("r:0", configMap)))
 				interrupt(t, e, helm.StatusPendingRollback)
 			},
 			want: []string{"1 superseded r:0", "2 failed r:1", "3 deployed r:2"},
@@ -145,7 +143,7 @@ func TestRepair(t *testing.T) {
 		"Uninstall": {
 			reason: "an uninstall that was interrupted is finished first",
 			before: func(t *testing.T, e *helmEngine) {
-				must(t, e.deploy(context.Background(), of("r:0", configMap)))
+				must(t, e.deploy(of("r:0", configMap)))
 				interrupt(t, e, helm.StatusUninstalling)
 			},
 			want: []string{"1 deployed r:2"},
@@ -160,7 +158,7 @@ func TestRepair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := newEngine()
 			tc.before(t, e)
-			must(t, e.deploy(context.Background(), of("r:2", configMap)))
+			must(t, e.deploy(of("r:2", configMap)))
 			if diff := cmp.Diff(tc.want, e.records(t)); diff != "" {
 				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
 			}
@@ -180,27 +178,26 @@ func interrupt(t *testing.T, e *helmEngine, status helm.Status) {
 
 func TestRollback(t *testing.T) {
 	e, kc := newEngine()
-	ctx := context.Background()
-	must(t, e.deploy(ctx, of("r:1", configMap)))
-	must(t, e.deploy(ctx, of("r:2", configMap)))
-	must(t, e.rollback(ctx, 1, map[string]string{labelRequest: "r:1", labelFailed: "r:2"}, "r:2 crashes"))
+	must(t, e.deploy(of("r:1", configMap)))
+	must(t, e.deploy(of("r:2", configMap)))
+	must(t, e.rollback(1, map[string]string{labelRequest: "r:1", labelFailed: "r:2"}, "r:2 crashes"))
 	if diff := cmp.Diff([]string{"1 superseded r:1", "2 superseded r:2", "3 deployed r:1 failed=r:2"}, e.records(t)); diff != "" {
 		t.Error(diff)
 	}
 	if image, err := e.imageOf(3); err != nil || image != "r:1" {
 		t.Errorf("got image %q, %v, want that of the first revision", image, err)
 	}
-	must(t, e.deploy(ctx, of("r:3", configMap)))
+	must(t, e.deploy(of("r:3", configMap)))
 	if diff := cmp.Diff([]string{"2 superseded r:2", "3 superseded r:1 failed=r:2", "4 deployed r:3"}, e.records(t)); diff != "" {
 		t.Errorf("three revisions are kept, and what failed is forgotten by what succeeds it: -want +got\n%s", diff)
 	}
 
 	kc.UpdateError = errors.New("the quota is full")
-	if err := e.deploy(ctx, of("r:4", configMap)); err == nil || errors.As(err, new(*refusedError)) {
+	if err := e.deploy(of("r:4", configMap)); err == nil || errors.As(err, new(*refusedError)) {
 		t.Errorf("got %v, want an error that may go away", err)
 	}
 	kc.UpdateError = nil
-	must(t, e.rollback(ctx, 4, map[string]string{labelRequest: "r:3", labelFailed: "r:4"}, "r:4 does not fit"))
+	must(t, e.rollback(4, map[string]string{labelRequest: "r:3", labelFailed: "r:4"}, "r:4 does not fit"))
 	if got := e.records(t); got[len(got)-1] != "6 deployed r:3 failed=r:4" {
 		t.Errorf("got %v", got)
 	}
@@ -208,16 +205,15 @@ func TestRollback(t *testing.T) {
 
 func TestUninstall(t *testing.T) {
 	e, _ := newEngine()
-	ctx := context.Background()
-	must(t, e.uninstall(ctx))
-	must(t, e.deploy(ctx, of("r:1", configMap)))
-	must(t, e.uninstall(ctx))
+	must(t, e.uninstall())
+	must(t, e.deploy(of("r:1", configMap)))
+	must(t, e.uninstall())
 	if got := e.records(t); len(got) > 0 {
 		t.Errorf("got %v, want no record", got)
 	}
-	must(t, e.deploy(ctx, of("r:1", configMap)))
+	must(t, e.deploy(of("r:1", configMap)))
 	interrupt(t, e, helm.StatusPendingUpgrade)
-	must(t, e.uninstall(ctx))
+	must(t, e.uninstall())
 	if got := e.records(t); len(got) > 0 {
 		t.Errorf("got %v, want no record", got)
 	}
@@ -251,7 +247,7 @@ func TestRefuses(t *testing.T) {
 				e, _ := newEngine()
 				var want []string
 				if before != "" {
-					must(t, e.deploy(context.Background(), of(before, configMap)))
+					must(t, e.deploy(of(before, configMap)))
 				}
 				want = e.records(t)
 				d := of("r:2", tc.template)
@@ -262,7 +258,7 @@ func TestRefuses(t *testing.T) {
 						return c, err
 					}
 				}
-				err := e.deploy(context.Background(), d)
+				err := e.deploy(d)
 				if !errors.As(err, new(*refusedError)) || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("%s: got %v, want it refused with %q", tc.reason, err, tc.want)
 				}
@@ -277,7 +273,7 @@ func TestRefuses(t *testing.T) {
 // TestTestHooksAreNoHooks since nobody runs them here.
 func TestTestHooksAreNoHooks(t *testing.T) {
 	e, _ := newEngine()
-	must(t, e.deploy(context.Background(), of("r:1", configMap, "apiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n")))
+	must(t, e.deploy(of("r:1", configMap, "apiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n")))
 	last, err := e.cfg.Releases.Last(e.name)
 	if err != nil {
 		t.Fatal(err)

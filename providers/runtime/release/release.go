@@ -307,7 +307,7 @@ func (e *external) deploy(ctx context.Context, p v1alpha1.ReleaseParameters, ima
 	l := labels(p.Identity)
 	l[labelRequest], l[labelFailed] = digest(p), unset
 	l[labelChoice], l[labelReason] = string(image.Choice), image.Reason
-	return image, h.deploy(ctx, deployment{
+	return image, h.deploy(deployment{
 		chart: e.source.chart(ctx, p), values: vs, labels: l,
 		description: fmt.Sprintf("version %s, %s", p.Version, p.Power),
 	})
@@ -321,7 +321,7 @@ func (e *external) rollback(ctx context.Context, p v1alpha1.ReleaseParameters, t
 	l := labels(p.Identity)
 	l[labelRequest], l[labelFailed] = to.request, digest(p)
 	l[labelChoice], l[labelReason], l[labelWorkloads] = string(to.choice), to.reason, strconv.Itoa(to.workloads)
-	return h.rollback(ctx, to.revision, l, why)
+	return h.rollback(to.revision, l, why)
 }
 
 // Delete begins to uninstall the release. It does not wait for it.
@@ -335,7 +335,7 @@ func (e *external) Delete(_ context.Context, mg *v1alpha1.Release) (managed.Exte
 		if err != nil {
 			return nil, err
 		}
-		return nil, h.uninstall(ctx)
+		return nil, h.uninstall()
 	})
 	return managed.ExternalDelete{}, nil
 }
