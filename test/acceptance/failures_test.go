@@ -39,10 +39,8 @@ func TestFailuresInTheirOwnWords(t *testing.T) {
 	suite.NewTenant(t, "fails", steading.TenantSpec{Quota: steading.Quota{PerEnvironment: steading.MustResources("32", "64Gi", "80Gi")}})
 	cases := map[string]struct {
 		version string
-		// before it is deployed, when its namespace stands.
-		obstacle client.Object
-		want     string
-		parts    []string
+		want    string
+		parts   []string
 	}{
 		"nopull": {version: versionNoPull, want: string(steading.ReasonImagePull), parts: []string{"container devops: cannot pull image", ":0.0.1-nopull: not found"}},
 		"crash":  {version: versionCrash, want: string(steading.ReasonContainerCrashing), parts: []string{"container devops keeps crashing: exit code 3: cannot read the settings"}},
@@ -58,7 +56,6 @@ func TestFailuresInTheirOwnWords(t *testing.T) {
 				return e.Status.Phase == steading.EnvironmentFailed && status == "False" && reason == tc.want &&
 					containsAll(message, tc.parts) && e.Status.Message == message
 			})
-			wantEvent(t, e, "Failed", tc.parts...)
 			uid := suite.CompositeUID(t, "fails", name)
 			suite.WantUsage(t, uid)
 

@@ -28,7 +28,7 @@ func homeUID(t *testing.T, tenant string) string {
 func waitTenant(t *testing.T, x *steading.Tenant, what string, check func(*steading.Tenant) bool) {
 	t.Helper()
 	harness.Eventually(t, "tenant "+x.Name+" "+what, func(ctx context.Context) error {
-		if err := suite.Admin.Get(ctx, client.ObjectKeyFromObject(x), x); err != nil {
+		if err := suite.Reload(ctx, x); err != nil {
 			return err
 		}
 		if !check(x) {
@@ -185,7 +185,7 @@ func TestBoundaryDeletedAlone(t *testing.T) {
 	breakGlass(t, b)
 	suite.Delete(t, b)
 	harness.Eventually(t, "the boundary waits for its release", func(ctx context.Context) error {
-		if err := suite.Admin.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
+		if err := suite.Reload(ctx, b); err != nil {
 			return err
 		}
 		if got := b.Status.AtProvider.Blockers; len(got) != 1 || got[0] != "waiting for Release alone-dev" {

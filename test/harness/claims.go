@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -39,7 +38,7 @@ func (s *Suite) NewTenant(t *testing.T, name string, spec steading.TenantSpec) *
 	x := Tenant(name, spec)
 	s.Create(t, x)
 	Eventually(t, "tenant "+name+" ready", func(ctx context.Context) error {
-		if err := s.Admin.Get(ctx, client.ObjectKeyFromObject(x), x); err != nil {
+		if err := s.Reload(ctx, x); err != nil {
 			return err
 		}
 		if x.Status.Phase != steading.TenantReady {
@@ -54,7 +53,7 @@ func (s *Suite) NewTenant(t *testing.T, name string, spec steading.TenantSpec) *
 func (s *Suite) WaitFor(t *testing.T, e *steading.Environment, what string, check func(*steading.Environment) bool) *steading.Environment {
 	t.Helper()
 	Eventually(t, "environment "+e.Name+" "+what, func(ctx context.Context) error {
-		if err := s.Admin.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+		if err := s.Reload(ctx, e); err != nil {
 			return err
 		}
 		if !check(e) {
