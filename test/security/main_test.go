@@ -15,5 +15,7 @@ func TestMain(m *testing.M) {
 		// Informers list and watch, as they do with API servers before 1.34 and whenever one does not stream its lists, so
 		// that both verbs are seen to be used.
 		ProviderEnv: []string{"KUBE_FEATURE_WatchListClient=false"},
+		// A life takes seconds here. Crossplane's circuit breaker would take that for a composite that never settles.
+		CrossplaneArgs: []string{"--circuit-breaker-burst=10000"},
 	})
 }

@@ -26,7 +26,7 @@ var manifestBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 func TestNamespaceIsHeldInAsDocumented(t *testing.T) {
 	suite.NewTenant(t, "bound", steading.TenantSpec{Docker: steading.DockerAllowed})
 	e, docker := harness.Environment("bound", "dev"), harness.Environment("bound", "docker")
-	docker.Spec.Docker.Enabled = true
+	docker.Spec.Docker.Enabled, docker.Spec.Size = true, steading.MustResources("16", "36864Mi", "72Gi")
 	suite.Create(t, e, docker)
 	suite.WaitFor(t, e, "ready", harness.Ready)
 	suite.WaitFor(t, docker, "ready", harness.Ready)

@@ -45,10 +45,15 @@ func TestSecretsStaySecret(t *testing.T) {
 
 	password := random()
 	r := newPrivateRegistry(t, "keeper", password)
-	configure(t, func(s *runtimev1.ProviderConfigSpec) { s.InsecureRegistries = append(s.InsecureRegistries, r.host) })
+	configure(t, func(s *runtimev1.ProviderConfigSpec) {
+		// Which image is there is told by a credential that reads the canonical one.
+		s.InsecureRegistries, s.CanonicalImage = append(s.InsecureRegistries, r.host), r.host+"/platform/devops"
+	})
 	needles = append(needles, needleOf(t, "registry password", password),
 		needleOf(t, "registry login", base64.StdEncoding.EncodeToString([]byte("keeper:"+password))))
-	r.push(t, "keep/keep-devops:1.4.2")
+	for _, image := range []string{"platform/devops:1.4.2", "platform/devops:1.4.3", "keep/keep-devops:1.4.2"} {
+		r.push(t, image)
+	}
 	suite.Create(t, pullSecret("keep-pull", r.host, "keeper", password))
 	suite.NewTenant(t, "keep", steading.TenantSpec{PlatformCluster: steading.PlatformClusterAllowed, Registry: &steading.Registry{
 		Prefix: r.host + "/keep", PullSecretRef: &steading.LocalSecretReference{Name: "keep-pull"},
