@@ -81,7 +81,7 @@ func (k kill) String() string {
 
 // killsOf a seed. Any five seeds in a row kill every target in every operation.
 func killsOf(seed int) map[operation]kill {
-	r := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // It has to be the same each time.
+	r := rand.New(rand.NewPCG(uint64(seed), 0)) // The same each time.
 	kills := map[operation]kill{}
 	for i, o := range operations {
 		t := targets[(seed+i)%len(targets)]

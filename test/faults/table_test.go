@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -54,7 +55,7 @@ func (t *table) String() string {
 	for _, target := range targets {
 		fmt.Fprintf(&b, "\n%-26s", target)
 		for _, o := range operations {
-			n := fmt.Sprint(t.hit[cell(target, o)])
+			n := strconv.Itoa(t.hit[cell(target, o)])
 			if missed := t.missed[cell(target, o)]; missed > 0 {
 				n += fmt.Sprintf(" (-%d)", missed)
 			}

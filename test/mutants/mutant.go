@@ -62,7 +62,7 @@ func read(path string) (Mutant, error) {
 		case "Killed-by":
 			m.Package, m.Test, _ = strings.Cut(value, " ")
 		default:
-			return m, fmt.Errorf("its header has a line %q: it takes Mutant: and Killed-by:", line)
+			return m, fmt.Errorf("its header has a line %q: it takes Mutant: and Killed-by: lines", line)
 		}
 	}
 	if m.What == "" || !strings.HasPrefix(m.Package, "./") || !strings.HasPrefix(m.Test, "Test") {
