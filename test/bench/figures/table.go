@@ -45,7 +45,7 @@ func (r *Run) goals(t *strings.Builder) {
 			fmt.Sprintf("%.2f (%s against %s; %d breakers opened)", b.Ratio, seconds(b.Platform), seconds(b.Outside), b.Breakers), b.Ratio >= goalBurst)
 	}
 	for _, q := range r.Quiet {
-		row(t, fmt.Sprintf("%d environments idle for %g min: changed resourceVersions; breakers opened", q.Environments, r.Sizes.QuietMinutes), "0; 0",
+		row(t, fmt.Sprintf("%d environments idle for %.1f min: changed resourceVersions; breakers opened", q.Environments, r.Sizes.QuietMinutes), "0; 0",
 			fmt.Sprintf("%d of %d objects; %d", q.Changed, q.Objects, q.Breakers), q.Changed == 0 && q.Breakers == 0)
 	}
 	if f := r.Function; f != nil {
