@@ -115,7 +115,7 @@ func issueCertificates(t *testing.T) {
 	set(&runtimev1.Certificates{IssuerRef: runtimev1.IssuerReference{Name: "letsencrypt"}})
 	t.Cleanup(func() {
 		config := &runtimev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: names.DefaultProviderConfig}}
-		_ = suite.Admin.Patch(context.Background(), config, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"certificates":null}}`))) //nolint:usetesting // The test's own context is over.
+		_ = suite.Admin.Patch(context.Background(), config, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"certificates":null}}`)))
 	})
 }
 
@@ -132,11 +132,11 @@ func startOperators(t *testing.T) (*edgeoperators.DNS, *edgeoperators.CertManage
 		}
 		t.Cleanup(func() {
 			for _, crd := range crds {
-				_ = suite.Admin.Delete(context.Background(), crd) //nolint:usetesting // The test's own context is over.
+				_ = suite.Admin.Delete(context.Background(), crd)
 			}
 		})
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // They clean up when the test's own context is over.
+	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	dns, err := edgeoperators.StartDNS(ctx, suite.Plane.Config(), names.EdgeNamespace)
 	if err != nil {
