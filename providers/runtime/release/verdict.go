@@ -76,7 +76,7 @@ func (s sight) judge() verdict {
 			message: fmt.Sprintf("namespace %s does not stand", s.parameters.Namespace)}
 	case s.foreign != nil:
 		return verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonForeignRelease, message: s.foreign.Error()}
-	case s.last.failed(deploying, want) && (last == nil || last.request != want || s.history.good(s.status.Deployed) == nil):
+	case s.last.failed(deploying, want) && (last == nil || last.request != want || s.last.passing() || s.history.good(s.status.Deployed) == nil):
 		return s.deployAgain()
 	case last == nil, last.pending(), last.status == helm.StatusUninstalling, last.status == helm.StatusUninstalled:
 		return s.deployNow()
@@ -99,10 +99,9 @@ func (s sight) judge() verdict {
 // running says what the operation in flight is doing. What failed before a rollback stays said.
 func (s sight) running() verdict {
 	v := verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut, failed: s.status.FailedRequest}
-	switch {
-	case s.last.kind == rollingBack:
+	if s.last.kind == rollingBack {
 		v.reason, v.message = steading.ReasonRolledBack, s.status.Message
-	default:
+	} else {
 		v.message = s.deployMessage()
 	}
 	return v

@@ -19,7 +19,7 @@ import (
 // Targets are the clusters that environments run on, by context. They are added to the manager, which starts them.
 type Targets struct {
 	mu          sync.Mutex
-	run         context.Context // nil until started
+	run         context.Context //nolint:containedctx // Of all targets, which outlive who adds them. Nil until started.
 	byContext   map[string]*running
 	subscribers []subscriber
 }
@@ -79,7 +79,7 @@ func (t *Targets) Start(ctx context.Context) error {
 	t.mu.Lock()
 	t.run = ctx
 	for _, r := range t.byContext {
-		t.start(r)
+		t.start(r) //nolint:contextcheck // It has this one.
 	}
 	t.mu.Unlock()
 	<-ctx.Done()
