@@ -29,7 +29,12 @@ var (
 const top = "../.."
 
 func TestMain(m *testing.M) {
-	suite.Main(m, platform.Options{Name: "docs", Edge: true, ProviderArgs: harness.NoPolling()})
+	suite.Main(m, platform.Options{
+		Name: "docs", Edge: true, ProviderArgs: harness.NoPolling(),
+		// A reader takes minutes for what takes seconds here. Crossplane's circuit breaker would take that for a composite
+		// that never settles.
+		CrossplaneArgs: []string{"--circuit-breaker-burst=10000"},
+	})
 }
 
 // TestConsole runs what the pages show, README.md first. It goes on after what differs, so that one run tells all.
