@@ -60,6 +60,9 @@ func (c *cluster) testPower(t *testing.T) {
 				"create dnsendpoints.externaldns.k8s.io steading-edge/*", "update certificates.cert-manager.io steading-edge/x", "list challenges.acme.cert-manager.io steading-edge/*",
 				"delete secrets steading-edge/x", "create edgeremainders.runtime.steading.dev steading-system/*", "watch ingresses.networking.k8s.io -/*",
 				"watch pods -/*", "watch replicasets.apps -/*", "list configmaps -/*", "list services acme-dev/*", "list cronjobs.batch acme-dev/*",
+				"update boundaries.runtime.steading.dev/finalizers steading-system/x", "update clusters.runtime.steading.dev/finalizers steading-system/x",
+				"update edges.runtime.steading.dev/finalizers steading-system/x", "update homes.runtime.steading.dev/finalizers steading-system/x",
+				"update placements.runtime.steading.dev/finalizers steading-system/x", "update releases.runtime.steading.dev/finalizers steading-system/x",
 				"bind clusterroles.rbac.authorization.k8s.io -/steading:environment-deployer", "update leases.coordination.k8s.io steading-system/provider-runtime",
 			},
 			not: []string{

@@ -88,8 +88,8 @@ var grant = regexp.MustCompile(`allowed by (?:Cluster)?RoleBinding "([^"]+)" of 
 // anybody has these roles: what they give tells nobody anything.
 var anybody = []string{"ClusterRole system:discovery", "ClusterRole system:basic-user", "ClusterRole system:public-info-viewer"}
 
-// fits reports whether a request is within a row.
-func (r row) fits(q request, role string) bool {
-	return r.Role == role && r.Group == q.ObjectRef.APIGroup && (r.Resource == q.resource() || r.Resource == "*") &&
+// covers reports whether a row is about what a request asks for, wherever it holds.
+func (r row) covers(q request) bool {
+	return r.Group == q.ObjectRef.APIGroup && (r.Resource == q.resource() || r.Resource == "*") &&
 		(len(r.Names) == 0 || slices.Contains(r.Names, q.ObjectRef.Name)) && slices.Contains(r.all(), q.Verb)
 }

@@ -2,12 +2,21 @@ package security
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -42,6 +51,8 @@ func live(t *testing.T) map[string]bool {
 	waitContext(t, "lifea", "edge", running)
 	far := liveFar(t)
 	bound := boundRoles(t)
+	liveMoved(t, c)
+	liveConfig(t)
 
 	// Changing owners changes bindings. Then all goes at once.
 	harness.Change(t, &suite, a, func(a *steading.Tenant) {
@@ -91,12 +102,40 @@ func liveHeldUp(t *testing.T) {
 	e := harness.Environment("lifea", "held")
 	suite.Create(t, e)
 	suite.WaitFor(t, e, "ready", harness.Ready)
-	holds := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lifea-held", Name: "holds", Finalizers: []string{"example.com/holds"}}}
-	suite.Create(t, holds)
+	holds := holders("lifea-held")
+	suite.Create(t, holds...)
 	suite.Delete(t, e)
 	suite.WaitFor(t, e, "held up", func(e *steading.Environment) bool { return e.Status.Phase == steading.EnvironmentDeletionBlocked })
-	harness.Change(t, &suite, holds, func(c *corev1.ConfigMap) { c.Finalizers = nil })
+	for _, o := range holds {
+		harness.Change(t, &suite, o, func(o client.Object) { o.SetFinalizers(nil) })
+	}
 	suite.WantGone(t, e)
+}
+
+// holders are an object of each kind that may hold up a namespace, held itself.
+func holders(namespace string) []client.Object {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: "holds", Finalizers: []string{"example.com/holds"}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	pod := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "example.com/a"}}},
+	}
+	job := *pod.DeepCopy()
+	job.Spec.RestartPolicy = corev1.RestartPolicyNever
+	return []client.Object{
+		&corev1.ConfigMap{ObjectMeta: m},
+		&corev1.Endpoints{ObjectMeta: m}, //nolint:staticcheck // Deprecated, and still there.
+		&corev1.PodTemplate{ObjectMeta: m, Template: pod},
+		&corev1.ReplicationController{ObjectMeta: m, Spec: corev1.ReplicationControllerSpec{Replicas: ptr.To(int32(0)), Selector: selector.MatchLabels, Template: &pod}},
+		&corev1.Service{ObjectMeta: m, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+		&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: m, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"}, MaxReplicas: 1,
+		}},
+		&batchv1.Job{ObjectMeta: m, Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: job}},
+		&coordinationv1.Lease{ObjectMeta: m},
+		&discoveryv1.EndpointSlice{ObjectMeta: m, AddressType: discoveryv1.AddressTypeIPv4},
+		&policyv1.PodDisruptionBudget{ObjectMeta: m, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}},
+	}
 }
 
 // liveFar makes an environment on the edge, and waits until it is exposed.
@@ -109,6 +148,45 @@ func liveFar(t *testing.T) *steading.Environment {
 	suite.WaitFor(t, e, "ready", harness.Ready)
 	suite.WaitFor(t, e, "exposed", exposed)
 	return e
+}
+
+// liveMoved gives the context another address, which the names of what is exposed follow.
+func liveMoved(t *testing.T, c *steading.Context) {
+	t.Helper()
+	harness.Change(t, &suite, c, func(c *steading.Context) { c.Spec.Ingress.Addresses = []string{"203.0.113.8"} })
+	harness.Eventually(t, "the name of lifea-far follows", func(ctx context.Context) error {
+		l := &unstructured.UnstructuredList{}
+		l.SetAPIVersion("externaldns.k8s.io/v1alpha1")
+		l.SetKind("DNSEndpointList")
+		if err := suite.Admin.List(ctx, l, client.InNamespace(names.EdgeNamespace), client.MatchingLabels{names.LabelTenant: "lifea"}); err != nil {
+			return err
+		}
+		if len(l.Items) != 1 || !strings.Contains(fmt.Sprint(l.Items[0].Object["spec"]), "203.0.113.8") {
+			return fmt.Errorf("names %v", l.Items)
+		}
+		return nil
+	})
+}
+
+// liveConfig makes a ProviderConfig, which the provider keeps while it is used, and takes it away again.
+func liveConfig(t *testing.T) {
+	t.Helper()
+	p := &runtimev1.ProviderConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "life"},
+		Spec:       runtimev1.ProviderConfigSpec{CanonicalImage: "example.com/a", RuntimeChart: runtimev1.ChartSource{Repository: "example.com/b", Version: "1.0.0"}},
+	}
+	suite.Create(t, p)
+	harness.Eventually(t, "the ProviderConfig is kept", func(ctx context.Context) error {
+		if err := suite.Admin.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		if len(p.Finalizers) == 0 {
+			return errors.New("it has no finalizer")
+		}
+		return nil
+	})
+	suite.Delete(t, p)
+	suite.WantGone(t, p)
 }
 
 // exposed reports whether an environment has a host and a certificate.

@@ -87,6 +87,9 @@ type installed struct {
 	accounts []string
 }
 
+// everywhere is where a ClusterRoleBinding holds.
+const everywhere = "all namespaces"
+
 type boundRole struct{ account, role, in string }
 
 // readInstalled reads the manifests.
@@ -143,7 +146,7 @@ func (in *installed) add(t *testing.T, u *unstructured.Unstructured) {
 }
 
 func (in *installed) bind(subjects []rbacv1.Subject, to rbacv1.RoleRef, namespace string) {
-	where := "all namespaces"
+	where := everywhere
 	role := to.Kind + " " + to.Name
 	if namespace != "" {
 		where = "namespace " + namespace

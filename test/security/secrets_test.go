@@ -118,8 +118,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		s.Data["token"] = []byte(token + "\x01")
 	})
 	waitContext(t, "keep", byToken, func(c *steading.Context) bool { return c.Status.GetCondition("Ready").Status == corev1.ConditionFalse })
-	harness.Change(t, &suite, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "keep-pull"}}, func(s *corev1.Secret) {
-		s.Data[corev1.DockerConfigJsonKey] = append(s.Data[corev1.DockerConfigJsonKey], "no JSON"...)
+	wrong := pullSecret("keep-pull", r.host, "keeper", password+"x")
+	harness.Change(t, &suite, &corev1.Secret{ObjectMeta: wrong.ObjectMeta}, func(s *corev1.Secret) {
+		s.Data[corev1.DockerConfigJsonKey] = []byte(wrong.StringData[corev1.DockerConfigJsonKey])
 	})
 	harness.Change(t, &suite, environments[0], func(e *steading.Environment) { e.Spec.Version = "1.4.3" })
 	suite.WaitFor(t, environments[0], "upgraded", func(e *steading.Environment) bool {
