@@ -139,6 +139,6 @@ const ContextCredentialReader = "steading:context-credential-reader"
 // AgeIdentity is the Secret in steading-system whose key identity.txt holds the identities that age ciphertext is made to.
 const AgeIdentity = "steading-age-identity"
 
-// AnnotationGuards, followed by a context's tenant and name, is on each guard object of a target, once for every context that
+// AnnotationGuards followed by a context's tenant and name, is on each guard object of a target, once for every context that
 // counts on it.
 const AnnotationGuards = "contexts.steading.dev/"

@@ -79,8 +79,8 @@ const (
 	ReasonIssuing           xpv2.ConditionReason = "Issuing"
 	ReasonIssueFailed       xpv2.ConditionReason = "IssueFailed"
 	ReasonNotGuarded        xpv2.ConditionReason = "NotGuarded"
-	ReasonCredentialMissing xpv2.ConditionReason = "CredentialMissing"
-	ReasonCredentialRefused xpv2.ConditionReason = "CredentialRefused"
+	ReasonCredentialMissing xpv2.ConditionReason = "CredentialMissing" //nolint:gosec // A reason, not a credential.
+	ReasonCredentialRefused xpv2.ConditionReason = "CredentialRefused" //nolint:gosec // A reason, not a credential.
 	ReasonCiphertextRefused xpv2.ConditionReason = "CiphertextRefused"
 	ReasonCAMismatch        xpv2.ConditionReason = "CAMismatch"
 	ReasonAddressRefused    xpv2.ConditionReason = "AddressRefused"

@@ -151,6 +151,11 @@ func attemptsOnClaims() map[string]map[string]attempt {
 			"dropping a tenant's finalizers": {reason: "Tenants are claims.", as: argocd,
 				do: change(acme, "metadata: {finalizers: null}"), want: "metadata.finalizers cannot be changed"},
 		},
+		"refuse-losing-composites": {
+			"an operator changing something else": {reason: "The composite stays.", as: operator, do: change(dev, "spec: {version: 1.5.0}")},
+			"an operator replacing a claim":       {reason: "It would make a second composite.", as: operator, do: change(dev, "spec: {resourceRef: null}"), want: "use kubectl apply or patch, not replace"},
+			"an operator binding another":         {reason: "As above.", as: operator, do: change(dev, "spec: {resourceRef: {name: other}}"), want: "spec.resourceRef cannot be changed"},
+		},
 		"refuse-moving-environments": {
 			"choosing before it is placed":  {reason: "Nothing is anywhere yet.", as: owner, do: change(dev, "spec: {contextRef: {name: edge}}")},
 			"naming where it is":            {reason: "It moves nothing.", as: owner, do: change(chosen, "spec: {contextRef: {name: edge}}")},

@@ -147,13 +147,14 @@ func (s *stages) power() steading.Power {
 	return steading.PowerRunning
 }
 
-// serves reports whether what is deployed is what is asked for, rather than what was rolled back to.
+// serves reports whether what is deployed is what is asked for, size included, rather than what was before or was rolled
+// back to.
 func (s *stages) serves(p runtimev1.ReleaseParameters) bool {
 	if s.release == nil {
 		return false
 	}
 	o := s.release.Status.AtProvider
-	return o.State == runtimev1.ReleaseDeployed && o.Deployed != nil && o.Deployed.Version == p.Version && o.Deployed.Power == p.Power
+	return o.State == runtimev1.ReleaseDeployed && o.Deployed != nil && o.Deployed.Version == p.Version && o.Deployed.Power == p.Power && o.Deployed.Caps.Equal(p.Caps)
 }
 
 // add emits a child and works out whether it is ready for what it is asked for now, which it is only if the child's own

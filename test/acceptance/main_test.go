@@ -10,5 +10,9 @@ import (
 var suite harness.Suite
 
 func TestMain(m *testing.M) {
-	suite.Main(m, platform.Options{Name: "acceptance", Edge: true, ProviderArgs: harness.NoPolling()})
+	suite.Main(m, platform.Options{
+		Name: "acceptance", Edge: true, ProviderArgs: harness.NoPolling(),
+		// The tests live a life in seconds. Crossplane's circuit breaker is there to slow that down.
+		CrossplaneArgs: []string{"--circuit-breaker-burst=10000"},
+	})
 }

@@ -44,7 +44,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Cluster) (managed.E
 	if meta.WasDeleted(mg) {
 		return e.observeLeaving(ctx, mg)
 	}
-	if err := e.use(ctx, mg); err != nil { //nolint:contextcheck // Targets outlive a reconcile.
+	if err := e.use(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, err
 	}
 	of, err := e.offered(ctx, mg)
@@ -71,7 +71,7 @@ func (e *external) use(ctx context.Context, mg *v1alpha1.Cluster) error {
 	}
 	e.lines.add(ctx, mg.Name, e.kept.endpoint)
 	e.describe(mg)
-	return e.offerTarget(mg)
+	return e.offerTarget(mg) //nolint:contextcheck // Targets outlive a reconcile.
 }
 
 // offered is what the claim offers, once it may be read.

@@ -26,7 +26,7 @@ import (
 func (e *external) observeLeaving(ctx context.Context, mg *v1alpha1.Cluster) (managed.ExternalObservation, error) {
 	if e.kept != nil {
 		e.hold(ctx, mg, nil)
-		return exists, e.use(ctx, mg) //nolint:contextcheck // Targets outlive a reconcile.
+		return exists, e.use(ctx, mg)
 	}
 	standing, err := e.dependents(ctx, mg)
 	if err != nil {
