@@ -58,13 +58,12 @@ func After(ctx context.Context, d time.Duration) {
 	}
 }
 
-// WithAfter lets what r calls use [After]. A reconcile that fails, or whose write was too late, is retried by the rate
-// limiter all the same.
+// WithAfter lets what r calls use [After]. A reconcile that fails is retried by the rate limiter all the same.
 func WithAfter(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		var after time.Duration
 		res, err := r.Reconcile(context.WithValue(ctx, afterKey{}, &after), req)
-		if err == nil && after > 0 && res.RequeueAfter > 0 {
+		if err == nil && after > 0 && !res.IsZero() {
 			return reconcile.Result{RequeueAfter: after}, nil
 		}
 		return res, err
