@@ -16,6 +16,21 @@ type Machinery struct {
 	Namespace, Name string
 }
 
+// responsive is Crossplane's condition for whether a composite hears of what it watches.
+const responsive = "Responsive"
+
+// Unresponsive reports whether Crossplane's circuit breaker is open for a composite: it had more events than one a second
+// for a while, and hears of hardly any until the breaker closes.
+func Unresponsive(xr *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(xr.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok && m["type"] == responsive {
+			return m["status"] == "False"
+		}
+	}
+	return false
+}
+
 // MachineryOf reads the machinery fields of a composite.
 func MachineryOf(xr *unstructured.Unstructured) (Machinery, error) {
 	m := Machinery{UID: xr.GetUID(), Namespace: xr.GetNamespace(), Name: xr.GetName()}

@@ -12,6 +12,9 @@ import (
 const (
 	TTLNotReady = 20 * time.Second
 	TTLReady    = 7 * time.Minute
+	// TTLUnresponsive holds while Crossplane's circuit breaker drops the composite's events, for five minutes after it
+	// opened. Runs that a TTL asks for pass it, so that a change is taken up after this time at the latest.
+	TTLUnresponsive = 5 * time.Second
 )
 
 // Output is what is desired.

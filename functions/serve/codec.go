@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/crossplane/function-sdk-go/response"
@@ -54,10 +55,7 @@ func fromValue(v *structpb.Value) any {
 
 // encode writes a composer's output into a response.
 func encode(xr *unstructured.Unstructured, out compose.Output, rsp *fnv1.RunFunctionResponse) error {
-	rsp.GetMeta().Ttl = durationpb.New(compose.TTLNotReady)
-	if out.Ready {
-		rsp.GetMeta().Ttl = durationpb.New(compose.TTLReady)
-	}
+	rsp.GetMeta().Ttl = durationpb.New(ttl(xr, out))
 	if err := encodeComposite(xr, out, rsp); err != nil {
 		return err
 	}
@@ -82,6 +80,18 @@ func encode(xr *unstructured.Unstructured, out compose.Output, rsp *fnv1.RunFunc
 		r.WithReason(e.Reason).TargetCompositeAndClaim()
 	}
 	return nil
+}
+
+// ttl is how long until Crossplane calls again when nothing changes.
+func ttl(xr *unstructured.Unstructured, out compose.Output) time.Duration {
+	switch {
+	case compose.Unresponsive(xr):
+		return compose.TTLUnresponsive
+	case out.Ready:
+		return compose.TTLReady
+	default:
+		return compose.TTLNotReady
+	}
 }
 
 // encodeComposite writes the status and readiness of the composite.

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -76,6 +77,22 @@ func TestRunFunctionComposesAPlacement(t *testing.T) {
 	for _, c := range rsp.GetConditions() {
 		if c.GetTarget() != fnv1.Target_TARGET_COMPOSITE_AND_CLAIM {
 			t.Errorf("condition %s does not reach the claim", c.GetType())
+		}
+	}
+}
+
+// TestOpenBreakerIsCalledAgainSoon is for crossplane#7703: events that the circuit breaker dropped are lost.
+func TestOpenBreakerIsCalledAgainSoon(t *testing.T) {
+	for status, want := range map[string]time.Duration{"True": compose.TTLNotReady, "False": compose.TTLUnresponsive} {
+		req := request(xenvironment)
+		xr := req.GetObserved().GetComposite().GetResource()
+		xr.Fields["status"] = structpb.NewStructValue(resource.MustStructJSON(`{"conditions": [{"type": "Synced", "status": "True"}, {"type": "Responsive", "status": "` + status + `"}]}`))
+		rsp, err := function().RunFunction(context.Background(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rsp.GetMeta().GetTtl().AsDuration(); got != want {
+			t.Errorf("Responsive %s: TTL %s, want %s", status, got, want)
 		}
 	}
 }
