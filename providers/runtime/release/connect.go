@@ -55,6 +55,8 @@ func connectHelm(ctx context.Context, t *target.Target, p v1alpha1.ReleaseParame
 	if err != nil {
 		return nil, err
 	}
+	w := &witness{}
+	cfg = w.of(cfg)
 	cs, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make the deployer's client")
@@ -70,9 +72,10 @@ func connectHelm(ctx context.Context, t *target.Target, p v1alpha1.ReleaseParame
 			Capabilities:     caps,
 			Log:              func(string, ...any) {},
 		},
-		rest:  cfg,
-		name:  p.ReleaseName,
-		stamp: stamp{identity: p.Identity, namespace: p.Namespace, mapper: t.Mapper},
+		rest:    cfg,
+		name:    p.ReleaseName,
+		witness: w,
+		stamp:   stamp{identity: p.Identity, namespace: p.Namespace, mapper: t.Mapper},
 	}, nil
 }
 

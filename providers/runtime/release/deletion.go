@@ -9,8 +9,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
@@ -49,12 +51,24 @@ func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Release, ns
 		}
 		return there, err
 	}
+	if standing, err := e.edges(ctx, mg); err != nil || len(standing) > 0 {
+		e.deleting(mg, "waiting for "+standing.String())
+		// Its deletion wakes us.
+		kit.After(ctx, e.o.Deletion.Next(mg.GetDeletionTimestamp().Time, e.o.Clock.Now()))
+		return there, err
+	}
 	if !op.failed(uninstalling, "") {
 		e.verdict.uninstall = true
 		e.deleting(mg, "")
 		return there, nil
 	}
 	return e.uninstallAgain(ctx, mg, op)
+}
+
+// edges of the environment that still stand. They go first, so that no name points at a service that is gone.
+func (e *external) edges(ctx context.Context, mg *v1alpha1.Release) (kit.Standing, error) {
+	y := kit.Youngers{Reader: e.system, Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeKind)}}
+	return y.Standing(ctx, names.LabelComposite, string(mg.Spec.ForProvider.Identity.UID))
 }
 
 // uninstallAgain after it failed, but not at once and not for ever.

@@ -33,6 +33,8 @@ type helmEngine struct {
 	// rest is what templates look things up with. Nil: nothing is found.
 	rest *rest.Config
 	name string
+	// witness of the requests. May be nil.
+	witness *witness
 	stamp
 }
 
@@ -79,7 +81,7 @@ func (e *helmEngine) install(ch *chart.Chart, d deployment) error {
 	in.Timeout = operationTimeout
 	in.DisableHooks, in.SkipCRDs, in.DisableOpenAPIValidation = true, true, true
 	_, err := in.Run(ch, d.values)
-	return errors.Wrapf(err, "cannot install Helm release %s", e.name)
+	return errors.Wrapf(e.witness.judge(err), "cannot install Helm release %s", e.name)
 }
 
 func (e *helmEngine) upgrade(ch *chart.Chart, d deployment) error {
@@ -93,7 +95,7 @@ func (e *helmEngine) upgrade(ch *chart.Chart, d deployment) error {
 	up.ResetValues = true
 	up.DisableHooks, up.SkipCRDs, up.DisableOpenAPIValidation = true, true, true
 	_, err := up.Run(e.name, ch, d.values)
-	return errors.Wrapf(err, "cannot upgrade Helm release %s", e.name)
+	return errors.Wrapf(e.witness.judge(err), "cannot upgrade Helm release %s", e.name)
 }
 
 // rollback deploys what an earlier revision did. It is an upgrade, so that it goes through the same checks and its record

@@ -16,7 +16,6 @@ func (o *operation) passing() bool {
 	if o == nil || o.running || o.err == nil || o.attempts >= passingAttempts {
 		return false
 	}
-	var lost *url.Error
-	return errors.As(o.err, &lost) || kerrors.IsInternalError(o.err) || kerrors.IsServerTimeout(o.err) || kerrors.IsTimeout(o.err) ||
+	return errors.As(o.err, new(*lostError)) || errors.As(o.err, new(*url.Error)) || kerrors.IsInternalError(o.err) || kerrors.IsServerTimeout(o.err) || kerrors.IsTimeout(o.err) ||
 		kerrors.IsServiceUnavailable(o.err) || kerrors.IsTooManyRequests(o.err)
 }

@@ -3,11 +3,15 @@ package release
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"testing"
 
 	helm "helm.sh/helm/v3/pkg/release"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -37,6 +41,43 @@ func TestALostRequestRollsNothingBack(t *testing.T) {
 			}
 			if have := s.judge(); have.act != tc.want {
 				t.Errorf("%s have %+v", tc.reason, have)
+			}
+		})
+	}
+}
+
+// TestHelmsTextHidesNoLostRequest: Helm makes one text of the errors of an upgrade's requests.
+func TestHelmsTextHidesNoLostRequest(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		serve  http.HandlerFunc
+		want   bool
+	}{
+		"CutOff": {"The connection broke before the answer.", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, true},
+		"BrokenOff": {"It broke within the answer.", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("{"))
+		}, true},
+		"Busy":    {"The API server is overloaded.", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, true},
+		"Refused": {"The API server refuses.", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, false},
+		"Fine":    {"Something else went wrong.", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(tc.serve)
+			defer srv.Close()
+			w := &witness{}
+			c, err := rest.HTTPClientFor(w.of(&rest.Config{Host: srv.URL}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rsp, err := c.Get(srv.URL); err == nil {
+				_, _ = io.ReadAll(rsp.Body)
+				_ = rsp.Body.Close()
+			}
+			op := &operation{kind: deploying, err: fmt.Errorf("cannot upgrade: %w", w.judge(errors.New("text"))), attempts: 1}
+			if have := op.passing(); have != tc.want {
+				t.Errorf("%s have %t", tc.reason, have)
 			}
 		})
 	}

@@ -197,6 +197,22 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestDeletionWaitsForTheEdge: no name is to point at a service that is gone.
+func TestDeletionWaitsForTheEdge(t *testing.T) {
+	e := &v1alpha1.Edge{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme-dev", Labels: map[string]string{names.LabelComposite: string(id.UID)}}}
+	w := newWorld(t, e)
+	w.settle()
+	w.mg.DeletionTimestamp = &metav1.Time{Time: now}
+	obs, err := w.e.Observe(context.Background(), w.mg)
+	if err != nil || !obs.ResourceExists || w.e.verdict.uninstall || w.mg.Status.AtProvider.Message != "waiting for Edge acme-dev" {
+		t.Fatalf("got %+v, %v, %+v", obs, err, w.mg.Status.AtProvider)
+	}
+	must(t, w.Delete(context.Background(), e))
+	if !w.uninstalled() {
+		t.Fatalf("got %+v, want it gone", w.mg.Status)
+	}
+}
+
 func TestDeletionWithoutNamespace(t *testing.T) {
 	going := namespaceOf(id)
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: now}, []string{"example.com/hold"}

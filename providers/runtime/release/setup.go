@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -63,6 +64,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		tracker: kit.NewTracker(mgr.GetClient(), &v1alpha1.ProviderConfigUsage{}),
 	}
 	b := kit.WatchEnvironmentClaims(kit.Watch(mgr, &v1alpha1.Release{}, v1alpha1.ReleaseKind, o.Options)).
+		Watches(&v1alpha1.Edge{}, kit.EnqueueSameName(), builder.WithPredicates(kit.Gone())).
 		WatchesRawSource(runtimesource.Channel(done, &handler.EnqueueRequestForObject{}))
 	for _, seen := range []client.Object{
 		&corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{},
