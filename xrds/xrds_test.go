@@ -200,6 +200,7 @@ func TestBadClaimsAreNamed(t *testing.T) {
 		"ComponentsOfAnAgent":     {"Environment", `{type: local-agent, components: [{name: db, chart: postgres, version: 1.2.0}]}`, "", "set type: runtime"},
 		"VersionIsNoTag":          {"Environment", `{type: runtime, version: "a/b"}`, "", "spec.version"},
 		"ServiceIsNoName":         {"Environment", `{type: runtime, expose: {services: ["Mcp"]}}`, "", "spec.expose.services"},
+		"Components":              {"Environment", `{type: runtime, components: [{name: db, chart: postgres, version: 1.2.0}]}`, "", "components are not deployed by this version"},
 		"ComponentCalledDevops":   {"Environment", `{type: runtime, components: [{name: devops, chart: postgres, version: 1.2.0}]}`, "", "devops is the runtime's own name"},
 		"SystemOwner":             {"Tenant", `{owners: [{kind: Group, name: "system:authenticated"}]}`, "", "system users and groups cannot own a tenant"},
 		"RegistryWithScheme":      {"Tenant", `{registry: {prefix: "https://ghcr.io/acme"}}`, "", "prefix is host/path without scheme"},

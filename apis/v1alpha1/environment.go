@@ -30,6 +30,7 @@ type Environment struct {
 // EnvironmentSpec says what should run, how large, and where.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'runtime' || !has(self.components)",message="components are deployed with type runtime only; remove them or set type: runtime"
+// +kubebuilder:validation:XValidation:rule="!has(self.components) || size(self.components) == 0",message="components are not deployed by this version of Steading; leave spec.components out"
 type EnvironmentSpec struct {
 	// Type is runtime (deployed by the platform), remote-agent or local-agent (records that stay Registered). It cannot
 	// be changed.
@@ -69,7 +70,7 @@ type EnvironmentSpec struct {
 	// +kubebuilder:default={}
 	Expose Expose `json:"expose,omitempty"`
 
-	// Components are Helm charts deployed beside the runtime.
+	// Components are Helm charts deployed beside the runtime. This version deploys none, and refuses them.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
