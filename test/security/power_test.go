@@ -80,7 +80,8 @@ func (u used) judge(t *testing.T, table []row, accounts []string, all []request)
 			if r.Account != account || !r.covers(q) {
 				continue
 			}
-			within = within || r.Role == role
+			// The API server may know of a binding a moment after the provider has made it, and forbid what it gives until then.
+			within = within || r.Role == role || role == ""
 			// The API server names the first role that allows it. The others would do as well.
 			if r.Role == role || r.In == everywhere || r.In == "namespace "+q.ObjectRef.Namespace {
 				u.add(r, q.Verb)
