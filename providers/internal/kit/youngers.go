@@ -39,6 +39,22 @@ func (y Youngers) Standing(ctx context.Context, label, value string) (Standing, 
 	return s, err
 }
 
+// StandingBefore lists the youngers as Standing does, but for those that were made after the elder's deletion had begun and
+// are not being deleted themselves: where the elder is deleted alone, its composite makes a younger that went anew at once,
+// and that one waits for the next elder. Times have whole seconds; what is of the same second counts as after.
+func (y Youngers) StandingBefore(ctx context.Context, elder metav1.Object, label, value string) (Standing, error) {
+	var s Standing
+	err := y.each(ctx, label, value, func(what string, o *metav1.PartialObjectMetadata) {
+		going := elder.GetDeletionTimestamp()
+		if o.DeletionTimestamp == nil && going != nil && !o.CreationTimestamp.Before(going) {
+			return
+		}
+		s = append(s, what)
+	})
+	slices.Sort(s)
+	return s, err
+}
+
 // StandingBy lists the youngers as Standing does, for each value of another of their labels: all that stand of a tenant,
 // by composite.
 func (y Youngers) StandingBy(ctx context.Context, label, value, by string) (map[string]Standing, error) {

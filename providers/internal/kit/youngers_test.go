@@ -63,6 +63,35 @@ func TestStanding(t *testing.T) {
 	}
 }
 
+// TestStandingBefore: an elder that is deleted alone does not wait for what its composite has made anew since.
+func TestStandingBefore(t *testing.T) {
+	at := func(second int) metav1.Time { return metav1.Unix(int64(second), 0) }
+	made := func(name string, second int) client.Object {
+		o := labelled(&v1alpha1.Release{}, name, "dev")
+		o.SetCreationTimestamp(at(second))
+		return o
+	}
+	going := made("made-after-and-going", 12)
+	gone := at(13)
+	going.SetDeletionTimestamp(&gone)
+	going.SetFinalizers([]string{"steading.dev/test"})
+	y := Youngers{Kinds: kinds, Reader: kube(t, interceptor.Funcs{}, made("made-before", 9), made("made-after", 11), made("made-in-that-second", 10), going)}
+	elder := &v1alpha1.Boundary{}
+	want := Standing{"Release made-after", "Release made-after-and-going", "Release made-before", "Release made-in-that-second"}
+	for range 2 {
+		have, err := y.StandingBefore(t.Context(), elder, names.LabelComposite, "xr-dev")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("deleted %v: -want, +have:\n%s", elder.DeletionTimestamp, diff)
+		}
+		began := at(10)
+		elder.DeletionTimestamp = &began
+		want = Standing{"Release made-after-and-going", "Release made-before"}
+	}
+}
+
 func TestStandingNamesThree(t *testing.T) {
 	if have := (Standing{"A a", "B b"}).String(); have != "A a, B b" {
 		t.Error(have)

@@ -56,7 +56,7 @@ func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Boundary, n
 // wait for what goes first.
 func (e *external) wait(ctx context.Context, mg *v1alpha1.Boundary) error {
 	p := mg.Spec.ForProvider
-	standing, err := e.youngers.Standing(ctx, names.LabelComposite, string(p.Identity.UID))
+	standing, err := e.youngers.StandingBefore(ctx, mg, names.LabelComposite, string(p.Identity.UID))
 	if err != nil {
 		return err
 	}
