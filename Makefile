@@ -29,7 +29,7 @@ status: ## Show the running platform and its claims.
 	$(GO) run ./cluster/local/cmd/steading-local status
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, XRDs, the chart's floor and the documents' tables from their sources.
+generate: ## Generate deep copies, CRDs, XRDs, the chart's floor, contexts' guard and the documents' tables from their sources.
 	rm -rf $(BUILD)/crds && mkdir -p $(BUILD)/crds package/provider-runtime/crds
 	$(GO) tool -modfile=apis/generators.mod controller-gen object paths=./apis/...
 	$(GO) tool -modfile=apis/generators.mod angryjet generate-methodsets ./apis/runtime/...
@@ -38,12 +38,13 @@ generate: ## Generate deep copies, CRDs, XRDs, the chart's floor and the documen
 	$(GO) tool -modfile=apis/generators.mod controller-gen crd paths=./apis/runtime/v1alpha1 output:crd:dir=package/provider-runtime/crds
 	$(GO) run ./xrds/generate -crds $(BUILD)/crds -out xrds
 	$(GO) run ./package/cmd/floor -out apis/runtime/v1alpha1/zz_generated_floor.go
+	$(GO) run ./cluster/install/cmd/guard -out providers/runtime/cluster/zz_generated_guard.yaml
 	$(GO) run ./test/docs/tables
 
 .PHONY: generate-check
 generate-check: generate ## Fail when a generated file is not what its source gives.
-	@drift=$$(git status --porcelain -- apis xrds package compositions docs); \
-	if [ -n "$$drift" ]; then echo "generated files have drifted; run make generate and commit:"; echo "$$drift"; git diff -- apis xrds package docs | head -50; exit 1; fi
+	@drift=$$(git status --porcelain -- apis xrds package compositions providers docs); \
+	if [ -n "$$drift" ]; then echo "generated files have drifted; run make generate and commit:"; echo "$$drift"; git diff -- apis xrds package providers docs | head -50; exit 1; fi
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yaml.

@@ -18,7 +18,8 @@ const LabelTarget = "steading.dev/target"
 var base embed.FS
 
 // Targets are the objects that clusters of contexts need: the roles of environments' deployers and owners, and the policies
-// that keep what Steading makes there. They are in the order in which they are to be made.
+// that keep what Steading makes there. They are in the order in which they are to be made. Command guard writes them to where
+// the provider embeds them.
 func Targets() ([]*unstructured.Unstructured, error) {
 	entries, err := base.ReadDir("base")
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
-	"github.com/steading-dev/steading/cluster/install"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
@@ -51,7 +50,7 @@ func newGuardClient(cfg *rest.Config) (client.Client, error) {
 
 // stale are the objects that are missing on the target or not as they should be, as they should be.
 func (g guard) stale(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	wanted, err := install.Targets()
+	wanted, err := manifests()
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +146,7 @@ func (g guard) install(ctx context.Context, stale []*unstructured.Unstructured) 
 // remove the context from the guard, and the guard when that was the last one. Policies go first: without the others'
 // users they would hold up who is left.
 func (g guard) remove(ctx context.Context) error {
-	wanted, err := install.Targets()
+	wanted, err := manifests()
 	if err != nil {
 		return err
 	}
