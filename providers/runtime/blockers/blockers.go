@@ -1,4 +1,5 @@
-package boundary
+// Package blockers finds what holds up the deletion of a namespace, in its own words and by the names of what is left.
+package blockers
 
 import (
 	"context"
@@ -17,9 +18,9 @@ import (
 // mostObjects that are named among what holds up a deletion.
 const mostObjects = 3
 
-// patience is how long content may take to go before it is called a blocker. Pods stop within thirty seconds unless they
+// Patience is how long content may take to go before it is called a blocker. Pods stop within thirty seconds unless they
 // ask for longer.
-const patience = 30 * time.Second
+const Patience = 30 * time.Second
 
 // transient finalizers are Kubernetes' own, and go away by themselves.
 var transient = []string{
@@ -33,36 +34,36 @@ var (
 	remainingFinalizers = regexp.MustCompile(`([^\s,:]+) in \d+ resource instances`)
 )
 
-// A resourceMapper finds a resource's version.
-type resourceMapper interface {
+// A ResourceMapper finds a resource's version.
+type ResourceMapper interface {
 	ResourceFor(schema.GroupVersionResource) (schema.GroupVersionResource, error)
 }
 
-// A finding is what holds up the deletion of a namespace.
-type finding struct {
+// A Finding is what holds up the deletion of a namespace.
+type Finding struct {
 	// Lines are the namespace's conditions, verbatim, and objects with their finalizers.
-	lines []string
-	// blocked is whether this will not go away by itself.
-	blocked bool
-	// settled is when it has to be looked at again even if nothing changes, zero if never.
-	settled time.Duration
+	Lines []string
+	// Blocked is whether this will not go away by itself.
+	Blocked bool
+	// Settled is when it has to be looked at again even if nothing changes, zero if never.
+	Settled time.Duration
 }
 
-// message of a finding in one sentence.
-func (f finding) message(namespace string) string {
-	return fmt.Sprintf("namespace %s cannot be deleted yet: %s", namespace, strings.Join(f.lines, "; "))
+// Message of a finding in one sentence.
+func (f Finding) Message(namespace string) string {
+	return fmt.Sprintf("namespace %s cannot be deleted yet: %s", namespace, strings.Join(f.Lines, "; "))
 }
 
-// find out what holds up the deletion of a namespace that is being deleted.
-func find(ctx context.Context, ns *corev1.Namespace, m metadata.Interface, mapper resourceMapper, now time.Time) finding {
-	var f finding
+// Find out what holds up the deletion of a namespace that is being deleted.
+func Find(ctx context.Context, ns *corev1.Namespace, m metadata.Interface, mapper ResourceMapper, now time.Time) Finding {
+	var f Finding
 	foreign, waiting := false, false
 	var kinds []schema.GroupVersionResource
 	for _, c := range sorted(ns.Status.Conditions) {
 		if c.Status != corev1.ConditionTrue {
 			continue
 		}
-		f.lines = append(f.lines, fmt.Sprintf("%s: %s", c.Type, c.Message))
+		f.Lines = append(f.Lines, fmt.Sprintf("%s: %s", c.Type, c.Message))
 		waiting = true
 		switch c.Type {
 		case corev1.NamespaceFinalizersRemaining:
@@ -74,16 +75,16 @@ func find(ctx context.Context, ns *corev1.Namespace, m metadata.Interface, mappe
 	}
 	if own := ns.GetFinalizers(); hasForeign(own) {
 		waiting, foreign = true, true
-		f.lines = append(f.lines, fmt.Sprintf("namespaces %q (finalizers: %s)", ns.Name, strings.Join(own, ", ")))
+		f.Lines = append(f.Lines, fmt.Sprintf("namespaces %q (finalizers: %s)", ns.Name, strings.Join(own, ", ")))
 	}
-	f.lines = append(f.lines, objectsLeft(ctx, ns.Name, kinds, m, mapper)...)
+	f.Lines = append(f.Lines, objectsLeft(ctx, ns.Name, kinds, m, mapper)...)
 	if !waiting {
 		return f
 	}
 	age := now.Sub(ns.DeletionTimestamp.Time)
-	f.blocked = foreign || age >= patience
-	if !f.blocked {
-		f.settled = patience - age
+	f.Blocked = foreign || age >= Patience
+	if !f.Blocked {
+		f.Settled = Patience - age
 	}
 	return f
 }
@@ -116,7 +117,7 @@ func hasForeign(finalizers []string) bool {
 
 // objectsLeft names what is left of the kinds: first what has finalizers. Kinds that may not be listed are left out; the
 // conditions name them.
-func objectsLeft(ctx context.Context, namespace string, kinds []schema.GroupVersionResource, m metadata.Interface, mapper resourceMapper) []string {
+func objectsLeft(ctx context.Context, namespace string, kinds []schema.GroupVersionResource, m metadata.Interface, mapper ResourceMapper) []string {
 	var held, free []string
 	for _, kind := range kinds {
 		gvr, err := mapper.ResourceFor(kind)

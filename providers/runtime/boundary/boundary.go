@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +20,7 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/blockers"
 )
 
 // fieldManager of what a Boundary applies.
@@ -38,7 +37,7 @@ type external struct {
 	client   client.Client
 	cache    client.Reader
 	metadata metadata.Interface
-	mapper   resourceMapper
+	mapper   blockers.ResourceMapper
 
 	// Seen by Observe, for what follows it in the same pass.
 	namespace *corev1.Namespace
@@ -91,7 +90,7 @@ func (e *external) refused(ctx context.Context, mg *v1alpha1.Boundary, ns *corev
 	case ns.DeletionTimestamp != nil && err == nil:
 		kit.MarkNotReady(mg, steading.ReasonNamespaceBlocked, fmt.Sprintf("namespace %s is being deleted, though not by Steading; it is made anew once it is gone", ns.Name))
 	case ns.DeletionTimestamp != nil && errors.As(err, &foreign) && foreign.Found != nil && sameEnvironment(*foreign.Found, p.Identity):
-		f := find(ctx, ns, e.metadata, e.mapper, e.o.Clock.Now())
+		f := blockers.Find(ctx, ns, e.metadata, e.mapper, e.o.Clock.Now())
 		kit.MarkNotReady(mg, steading.ReasonNamespaceBlocked, predecessor(ns.Name, f))
 		e.lookAgain(ctx, f)
 	case errors.As(err, &foreign):
@@ -107,10 +106,10 @@ func sameEnvironment(a, b v1alpha1.Identity) bool {
 	return a.Tenant == b.Tenant && a.Environment == b.Environment
 }
 
-func predecessor(namespace string, f finding) string {
+func predecessor(namespace string, f blockers.Finding) string {
 	msg := fmt.Sprintf("namespace %s of an environment of the same name is still being deleted; this one is made once it is gone", namespace)
-	if f.blocked {
-		msg += ". " + f.message(namespace)
+	if f.Blocked {
+		msg += ". " + f.Message(namespace)
 	}
 	return msg
 }
@@ -297,19 +296,11 @@ func (e *external) repair(ctx context.Context, p v1alpha1.BoundaryParameters) er
 
 // apply makes an object as it should be, whoever changed it.
 func (e *external) apply(ctx context.Context, obj client.Object) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return errors.Wrapf(err, "cannot write %s", obj.GetName())
-	}
-	u := &unstructured.Unstructured{Object: content}
-	unstructured.RemoveNestedField(u.Object, "status")
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	if obj.GetNamespace() == "" {
 		// The namespace that was looked at, not one that was made in its place since.
-		u.SetUID(e.namespace.UID)
+		obj.SetUID(e.namespace.UID)
 	}
-	err = e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldManager), client.ForceOwnership)
-	return errors.Wrapf(err, "cannot apply %s %s", u.GetKind(), client.ObjectKeyFromObject(obj))
+	return kit.Apply(ctx, e.client, obj, fieldManager)
 }
 
 // Delete asks for the namespace to be deleted, once everything that goes first is gone.

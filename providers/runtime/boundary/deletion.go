@@ -16,6 +16,7 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/blockers"
 )
 
 // observeDeletion finds out how far the deletion has come. The Boundary goes only when the server says that the namespace
@@ -42,15 +43,15 @@ func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Boundary, n
 	if ns.DeletionTimestamp == nil {
 		return there, e.wait(ctx, mg)
 	}
-	f := find(ctx, ns, e.metadata, e.mapper, e.o.Clock.Now())
-	mg.Status.AtProvider.Blockers = f.lines
+	f := blockers.Find(ctx, ns, e.metadata, e.mapper, e.o.Clock.Now())
+	mg.Status.AtProvider.Blockers = f.Lines
 	e.lookAgain(ctx, f)
-	if !f.blocked {
+	if !f.Blocked {
 		return there, e.goesOn(ctx, mg)
 	}
-	mg.SetConditions(blocked(mg, steading.ReasonNamespaceBlocked, f.message(ns.Name)))
+	mg.SetConditions(blocked(mg, steading.ReasonNamespaceBlocked, f.Message(ns.Name)))
 	kit.After(ctx, e.o.Deletion.Next(ns.DeletionTimestamp.Time, e.o.Clock.Now()))
-	return there, e.o.Claims.Blocked(ctx, claim, steading.ReasonNamespaceBlocked, f.message(ns.Name))
+	return there, e.o.Claims.Blocked(ctx, claim, steading.ReasonNamespaceBlocked, f.Message(ns.Name))
 }
 
 // wait for what goes first.
@@ -76,10 +77,10 @@ func (e *external) wait(ctx context.Context, mg *v1alpha1.Boundary) error {
 }
 
 // lookAgain when nothing that is watched will change, but what it means does.
-func (e *external) lookAgain(ctx context.Context, f finding) {
+func (e *external) lookAgain(ctx context.Context, f blockers.Finding) {
 	after := e.o.Poll.After(false)
-	if f.settled > 0 {
-		after = min(after, f.settled+time.Second)
+	if f.Settled > 0 {
+		after = min(after, f.Settled+time.Second)
 	}
 	kit.After(ctx, after)
 }

@@ -11,12 +11,14 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/blockers"
 )
 
 // fieldOwner of what is applied.
@@ -34,6 +36,9 @@ type connector struct {
 	youngers kit.Youngers
 	backoff  kit.Backoff
 	clock    clock.PassiveClock
+	// metadata and mapper name what is left in a namespace.
+	metadata metadata.Interface
+	mapper   blockers.ResourceMapper
 }
 
 // Connect to the control plane's own cluster, which takes no credential of its own.

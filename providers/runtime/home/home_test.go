@@ -12,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/kubernetes/scheme"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +59,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 		client: kube, reader: kube, clock: w.clock,
 		claims:   kit.NewClaimReporter(kube, kube, events),
 		youngers: kit.Youngers{Reader: kube, Kinds: youngerKinds},
+		metadata: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), mapper: meta.NewDefaultRESTMapper(nil),
 	}
 	w.home = &v1alpha1.Home{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme", Generation: 1},

@@ -3,8 +3,6 @@ package home
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -19,14 +17,12 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/blockers"
 )
 
 // claimKinds that a tenant's owners write, and that are deleted with it when the deletion policy says so. Those of kinds
 // that are not served do not exist.
 var claimKinds = []string{steading.EnvironmentKind, steading.ContextKind, "RunnerPool"}
-
-// patience is how long a namespace's content may take to go before it is called a blocker.
-const patience = 30 * time.Second
 
 // observeLeaving reports whether there is anything left to wait for or to delete.
 func (e *external) observeLeaving(ctx context.Context, h *v1alpha1.Home) (managed.ExternalObservation, error) {
@@ -151,24 +147,14 @@ func (e *external) deleteNamespace(ctx context.Context, h *v1alpha1.Home) error 
 		}
 		return e.goesOn(ctx, h)
 	}
-	blockers := blockersOf(e.ns)
-	if age := e.clock.Since(e.ns.DeletionTimestamp.Time); len(blockers) > 0 && age < patience {
-		kit.After(ctx, patience-age)
-	} else if len(blockers) > 0 {
-		return e.blocked(ctx, h, steading.ReasonNamespaceBlocked, fmt.Sprintf("namespace %s cannot go: %s", e.ns.Name, strings.Join(blockers, "; ")))
+	f := blockers.Find(ctx, e.ns, e.metadata, e.mapper, e.clock.Now())
+	if f.Blocked {
+		return e.blocked(ctx, h, steading.ReasonNamespaceBlocked, f.Message(e.ns.Name))
+	}
+	if f.Settled > 0 {
+		kit.After(ctx, f.Settled)
 	}
 	return e.goesOn(ctx, h)
-}
-
-// blockersOf a namespace that is being deleted are its own conditions, verbatim.
-func blockersOf(ns *corev1.Namespace) []string {
-	var blockers []string
-	for _, c := range ns.Status.Conditions {
-		if c.Status == corev1.ConditionTrue {
-			blockers = append(blockers, c.Message)
-		}
-	}
-	return blockers
 }
 
 func (e *external) blocked(ctx context.Context, h *v1alpha1.Home, reason xpv2.ConditionReason, message string) error {

@@ -7,11 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/runtime/blockers"
 )
 
 func TestRetainWaitsAndKeepsTheNamespace(t *testing.T) {
@@ -75,7 +79,7 @@ func TestDeleteTakesClaimsThenTheNamespace(t *testing.T) {
 func (w *world) terminating(cs ...corev1.NamespaceCondition) {
 	w.t.Helper()
 	ns := w.namespace()
-	ns.Finalizers = []string{"example.com/held"}
+	ns.Finalizers = []string{metav1.FinalizerOrphanDependents} // Kubernetes' own, which holds up nothing.
 	w.update(ns)
 	w.delete(ns)
 	ns = w.namespace()
@@ -85,21 +89,40 @@ func (w *world) terminating(cs ...corev1.NamespaceCondition) {
 	}
 }
 
+// leaves objects in the namespace, as the metadata client finds them.
+func (w *world) leaves(left ...*metav1.PartialObjectMetadata) {
+	s := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(s); err != nil {
+		w.t.Fatal(err)
+	}
+	kinds := meta.NewDefaultRESTMapper(nil)
+	objs := make([]runtime.Object, 0, len(left))
+	for _, o := range left {
+		kinds.Add(o.GroupVersionKind(), meta.RESTScopeNamespace)
+		objs = append(objs, o)
+	}
+	w.c.metadata, w.c.mapper = metadatafake.NewSimpleMetadataClient(s, objs...), kinds
+}
+
 func TestWhatHoldsUpTheNamespaceIsSaid(t *testing.T) {
 	w := newWorld(t, claim()).settle()
 	w.terminating(
 		corev1.NamespaceCondition{Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionFalse, Message: "All content successfully deleted"},
-		corev1.NamespaceCondition{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Message: "Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances"},
+		corev1.NamespaceCondition{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Message: "Some resources are remaining: configmaps. has 1 resource instances"},
 	)
+	w.leaves(&metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "held", Finalizers: []string{"example.com/held"}},
+	})
 	began := w.namespace().DeletionTimestamp.Time
 	w.clock.SetTime(began.Add(time.Second))
 	w.goes(steading.DeletionDelete).waits()
 	if c := w.claim(); c.Status.Phase != steading.TenantDeleting {
 		t.Errorf("blocked before patience ran out: %+v", c.Status)
 	}
-	w.clock.SetTime(began.Add(patience))
+	w.clock.SetTime(began.Add(blockers.Patience))
 	w.waits()
-	const want = "namespace tenant-acme cannot go: Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances"
+	const want = `namespace tenant-acme cannot be deleted yet: NamespaceContentRemaining: Some resources are remaining: configmaps. has 1 resource instances; configmaps "held" (finalizers: example.com/held)`
 	if c := w.claim(); c.Status.Phase != steading.TenantDeletionBlocked || c.Status.GetCondition(steading.ConditionDeletionBlocked).Message != want {
 		t.Errorf("claim %+v", c.Status)
 	}

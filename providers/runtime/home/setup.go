@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -42,6 +43,10 @@ var youngerKinds = []schema.GroupVersionKind{
 
 // Setup adds the controller of Homes to the manager.
 func Setup(mgr manager.Manager, o kit.Options) error {
+	m, err := metadata.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return errors.Wrap(err, "cannot make a client that names what is left in namespaces")
+	}
 	c := &connector{
 		client:   mgr.GetClient(),
 		reader:   mgr.GetAPIReader(),
@@ -49,6 +54,8 @@ func Setup(mgr manager.Manager, o kit.Options) error {
 		youngers: kit.Youngers{Reader: mgr.GetAPIReader(), Kinds: youngerKinds},
 		backoff:  o.Deletion,
 		clock:    o.Clock,
+		metadata: m,
+		mapper:   mgr.GetRESTMapper(),
 	}
 	b := kit.WatchTenantClaims(kit.Watch(mgr, &v1alpha1.Home{}, v1alpha1.HomeKind, o))
 	for _, obj := range Outside() {
