@@ -5,34 +5,19 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/functions/compose"
+	"github.com/steading-dev/steading/functions/compose/composetest"
 )
-
-func object(t *testing.T, o any) *unstructured.Unstructured {
-	t.Helper()
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &unstructured.Unstructured{Object: m}
-}
 
 func composite(t *testing.T, namespace string, drain bool) *unstructured.Unstructured {
 	t.Helper()
-	u := object(t, &steading.Context{Spec: steading.ContextSpec{
+	return composetest.Composite(t, steading.XContextKind, &steading.Context{Spec: steading.ContextSpec{
 		Server: "https://203.0.113.7:6443", CABundle: []byte("PEM"), Drain: drain, Zone: "services.example.com",
 		Credentials: steading.ContextCredentials{SecretRef: &steading.LocalSecretReference{Name: "edge-admin"}},
-	}})
-	u.SetAPIVersion(steading.GroupVersion.String())
-	u.SetKind(steading.XContextKind)
-	u.SetName("edge-x7k2p")
-	u.SetUID("11111111-2222-3333-4444-555555555555")
-	_ = unstructured.SetNestedMap(u.Object, map[string]any{"namespace": namespace, "name": "edge"}, "spec", "claimRef")
-	return u
+	}}, namespace, "edge")
 }
 
 func TestCompose(t *testing.T) {
@@ -95,17 +80,7 @@ func TestCompose(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := compose.Input{Composite: composite(t, "tenant-acme", tc.drain), Children: map[string]*unstructured.Unstructured{}}
-			if tc.edit != nil {
-				first, err := Compose(in)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c := first.Children[cluster].Object.(*runtimev1.Cluster) //nolint:forcetypeassert // A test.
-				tc.edit(c)
-				in.Children[cluster] = object(t, c)
-			}
-			out, err := Compose(in)
+			out, err := Compose(composetest.Observed(t, Compose, composite(t, "tenant-acme", tc.drain), cluster, tc.edit))
 			if err != nil {
 				t.Fatal(err)
 			}

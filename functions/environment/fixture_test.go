@@ -5,33 +5,23 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/functions/compose"
+	"github.com/steading-dev/steading/functions/compose/composetest"
 )
 
 // composite is an XEnvironment of tenant acme bound to the claim dev.
 func composite(t *testing.T, spec steading.EnvironmentSpec, status steading.EnvironmentStatus) *unstructured.Unstructured {
 	t.Helper()
-	u := object(t, &steading.Environment{Spec: spec, Status: status})
-	u.SetAPIVersion(steading.GroupVersion.String())
-	u.SetKind(steading.XEnvironmentKind)
-	u.SetName("dev-x7k2p")
-	u.SetUID("11111111-2222-3333-4444-555555555555")
-	_ = unstructured.SetNestedMap(u.Object, map[string]any{"namespace": "tenant-acme", "name": "dev"}, "spec", "claimRef")
-	return u
+	return composetest.Composite(t, steading.XEnvironmentKind, &steading.Environment{Spec: spec, Status: status}, "tenant-acme", "dev")
 }
 
 func object(t *testing.T, o any) *unstructured.Unstructured {
 	t.Helper()
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &unstructured.Unstructured{Object: m}
+	return composetest.Object(t, o)
 }
 
 // observed is what the API server would hold after out was applied.

@@ -5,31 +5,18 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/functions/compose"
+	"github.com/steading-dev/steading/functions/compose/composetest"
 )
-
-func object(t *testing.T, o any) *unstructured.Unstructured {
-	t.Helper()
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &unstructured.Unstructured{Object: m}
-}
 
 func composite(t *testing.T, namespace string) *unstructured.Unstructured {
 	t.Helper()
-	u := object(t, &steading.Tenant{Spec: steading.TenantSpec{DisplayName: "Acme Ltd.", Owners: []steading.Subject{{Kind: "Group", Name: "acme-admins"}}}})
-	u.SetAPIVersion(steading.GroupVersion.String())
-	u.SetKind(steading.XTenantKind)
-	u.SetName("acme-x7k2p")
-	u.SetUID("11111111-2222-3333-4444-555555555555")
-	_ = unstructured.SetNestedMap(u.Object, map[string]any{"namespace": namespace, "name": "acme"}, "spec", "claimRef")
-	return u
+	return composetest.Composite(t, steading.XTenantKind, &steading.Tenant{Spec: steading.TenantSpec{
+		DisplayName: "Acme Ltd.", Owners: []steading.Subject{{Kind: "Group", Name: "acme-admins"}},
+	}}, namespace, "acme")
 }
 
 func TestCompose(t *testing.T) {
@@ -70,17 +57,7 @@ func TestCompose(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := compose.Input{Composite: composite(t, "steading-system"), Children: map[string]*unstructured.Unstructured{}}
-			if tc.edit != nil {
-				first, err := Compose(in)
-				if err != nil {
-					t.Fatal(err)
-				}
-				h := first.Children[home].Object.(*runtimev1.Home) //nolint:forcetypeassert // A test.
-				tc.edit(h)
-				in.Children[home] = object(t, h)
-			}
-			out, err := Compose(in)
+			out, err := Compose(composetest.Observed(t, Compose, composite(t, "steading-system"), home, tc.edit))
 			if err != nil {
 				t.Fatal(err)
 			}
