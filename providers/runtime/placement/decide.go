@@ -21,7 +21,7 @@ func Decide(s State) []Decision {
 	}
 	for _, i := range t.order() {
 		a := s.Applicants[i]
-		if !a.pending() && !a.Request.DryRun {
+		if a.Paused || !a.pending() && !a.Request.DryRun {
 			continue
 		}
 		v := t.judge(a)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/google/go-cmp/cmp"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -302,6 +303,48 @@ func TestAPlacementGoesLast(t *testing.T) {
 	e := &v1alpha1.UsageEvent{}
 	if !w.get(e, deleted.Name()) || e.Spec.Context != "platform" || e.Spec.Version != "1.4.2" || !e.Spec.Caps.Equal(*small()) {
 		t.Errorf("usage event %+v", e.Spec)
+	}
+}
+
+// TestAPausedPlacementIsLeftAlone: it is neither decided on nor written, deleted or not, and what it holds counts.
+func TestAPausedPlacementIsLeftAlone(t *testing.T) {
+	w := newWorld(t, homeOf(quotaOf(1)), placementOf("dev"))
+	w.reconcile()
+	w.pause("dev", true)
+	w.ask("dev", version("2"))
+	fresh := placementOf("new")
+	fresh.Annotations = map[string]string{meta.AnnotationKeyReconciliationPaused: "true"}
+	planned := placementOf("planned", dryRun)
+	planned.Annotations = fresh.Annotations
+	w.create(fresh, planned, placementOf("other"))
+	before := map[string]*v1alpha1.Placement{"dev": w.placement("dev"), "new": w.placement("new"), "planned": w.placement("planned")}
+	w.reconcile()
+	for env, want := range before {
+		if diff := cmp.Diff(want, w.placement(env)); diff != "" {
+			t.Errorf("%s was written: -before, +now:\n%s", env, diff)
+		}
+	}
+	if es := w.ledger().Entries; len(es) != 1 || es[0].Placement != "acme-dev" || es[0].Grant.Version != "1.4.2" {
+		t.Errorf("ledger %+v", es)
+	}
+	if r := w.placement("other").Status.AtProvider.Refusal; r == nil || r.Reason != string(steading.ReasonEnvironmentLimit) {
+		t.Errorf("what is paused does not count: %+v", r)
+	}
+
+	w.delete(w.placement("dev"))
+	w.reconcile()
+	if p := w.placement("dev"); len(p.Finalizers) != 1 || len(w.ledger().Entries) == 0 {
+		t.Errorf("it is let go: finalizers %v, ledger %+v", p.Finalizers, w.ledger().Entries)
+	}
+
+	w.pause("dev", false)
+	w.pause("new", false)
+	w.reconcile()
+	if w.get(&v1alpha1.Placement{}, "acme-dev") {
+		t.Error("it stays when it is not paused any more")
+	}
+	if w.placement("new").Status.AtProvider.DecidedGeneration == 0 {
+		t.Error("it is not decided on when it is not paused any more")
 	}
 }
 

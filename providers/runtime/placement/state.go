@@ -65,6 +65,8 @@ type Applicant struct {
 	Request v1alpha1.Request
 	// Leaving is whether it is being deleted. It is not decided on; it counts in totals and capacity, not in the limit.
 	Leaving bool
+	// Paused is whether an operator paused its Placement. It is not decided on; what it holds counts as before.
+	Paused bool
 	// Held is what it was granted. Nil: nothing.
 	Held *Holding
 }
@@ -97,7 +99,7 @@ func record(r v1alpha1.Request) bool {
 // pending reports whether the applicant asks for something that its grant does not answer.
 func (a Applicant) pending() bool {
 	switch {
-	case a.Leaving:
+	case a.Leaving, a.Paused:
 		return false
 	case a.Held == nil:
 		return true

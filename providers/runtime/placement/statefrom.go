@@ -109,6 +109,7 @@ func (p *pass) applicants(ctx context.Context) error {
 			Claimed:     at,
 			Request:     fp.Request,
 			Leaving:     meta.WasDeleted(pl),
+			Paused:      meta.IsPaused(pl),
 			Held:        held[pl.UID],
 		})
 	}

@@ -43,6 +43,9 @@ func (p *pass) writePlacement(ctx context.Context, i int, d Decision) error {
 	if p.gone[i] {
 		return p.letGo(ctx, pl)
 	}
+	if meta.IsPaused(pl) {
+		return nil
+	}
 	before := pl.Status.DeepCopy()
 	switch {
 	case meta.WasDeleted(pl):

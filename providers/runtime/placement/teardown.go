@@ -22,7 +22,7 @@ const finalizer = managed.FinalizerName
 func (p *pass) addFinalizers(ctx context.Context) error {
 	for i := range p.placements {
 		pl := &p.placements[i]
-		if meta.WasDeleted(pl) || !controllerutil.AddFinalizer(pl, finalizer) {
+		if meta.WasDeleted(pl) || meta.IsPaused(pl) || !controllerutil.AddFinalizer(pl, finalizer) {
 			continue
 		}
 		err := p.client.Update(ctx, pl)
@@ -41,7 +41,7 @@ func (p *pass) addFinalizers(ctx context.Context) error {
 func (p *pass) tearDown(ctx context.Context) error {
 	deleted := false
 	for i := range p.placements {
-		deleted = deleted || meta.WasDeleted(&p.placements[i])
+		deleted = deleted || leaves(&p.placements[i])
 	}
 	if !deleted {
 		return nil
@@ -52,7 +52,7 @@ func (p *pass) tearDown(ctx context.Context) error {
 	}
 	for i := range p.placements {
 		pl := &p.placements[i]
-		if !meta.WasDeleted(pl) {
+		if !leaves(pl) {
 			continue
 		}
 		if s := standing[string(pl.Spec.ForProvider.Identity.UID)]; len(s) > 0 {
@@ -66,6 +66,9 @@ func (p *pass) tearDown(ctx context.Context) error {
 	}
 	return nil
 }
+
+// leaves reports whether a Placement is on its way out. One that is paused stays as it is until it is not paused any more.
+func leaves(pl *v1alpha1.Placement) bool { return meta.WasDeleted(pl) && !meta.IsPaused(pl) }
 
 // recordDeleted records that an environment which ran at some time is gone.
 func (p *pass) recordDeleted(ctx context.Context, pl *v1alpha1.Placement) error {

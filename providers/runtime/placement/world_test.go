@@ -3,10 +3,12 @@ package placement
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -108,6 +110,16 @@ func (w *world) ask(env string, edit ...func(*v1alpha1.Request)) {
 		e(&p.Spec.ForProvider.Request)
 	}
 	p.Generation++
+	if err := w.kube.Update(context.Background(), p); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pause a Placement, or have it go on.
+func (w *world) pause(env string, paused bool) {
+	w.t.Helper()
+	p := w.placement(env)
+	p.SetAnnotations(map[string]string{meta.AnnotationKeyReconciliationPaused: strconv.FormatBool(paused)})
 	if err := w.kube.Update(context.Background(), p); err != nil {
 		w.t.Fatal(err)
 	}
