@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -35,6 +36,13 @@ func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
 	resolver := NewResolver(ask, func(tenant string) { wake <- event.GenericEvent{Object: tenantObject(tenant)} }, o.Clock)
 	if err := mgr.Add(resolver); err != nil {
 		return errors.Wrap(err, "cannot add the resolver of charts")
+	}
+	c := &census{reader: mgr.GetClient()}
+	if err := metrics.Registry.Register(c); err != nil {
+		return errors.Wrap(err, "cannot register the count of environments")
+	}
+	if err := mgr.Add(c); err != nil {
+		return errors.Wrap(err, "cannot add the count of environments")
 	}
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), o, resolver)
 

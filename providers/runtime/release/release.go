@@ -213,8 +213,20 @@ func (e *external) served(ctx context.Context, mg *v1alpha1.Release, last record
 			return err
 		}
 	}
+	if st.Deployed == nil {
+		e.readyAtLast(ctx, p)
+	}
 	st.Deployed = &now
 	return nil
+}
+
+// readyAtLast measures how long an environment took from its claim until it serves for the first time. It is not measured
+// where the claim cannot be read.
+func (e *external) readyAtLast(ctx context.Context, p v1alpha1.ReleaseParameters) {
+	claim, err := e.o.Claims.Metadata(ctx, kit.EnvironmentClaim(p.Claim))
+	if err == nil && claim != nil {
+		readySeconds.Observe(e.o.Clock.Since(claim.CreationTimestamp.Time).Seconds())
+	}
 }
 
 // transitions from what served before to what serves now.
