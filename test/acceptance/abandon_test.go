@@ -16,9 +16,9 @@ import (
 // gives it up.
 func TestAContextThatIsGoneForGood(t *testing.T) {
 	suite.NewTenant(t, "lost", steading.TenantSpec{})
-	c := edgeContext("lost", "edge", "edge-admin")
-	suite.Create(t, tokenSecret("lost", "edge-admin", edgeToken(t, "lost-admin")), c)
-	waitContext(t, c, "running", running)
+	c := suite.EdgeContext("lost", "edge", harness.BySecret("edge-admin"))
+	suite.Create(t, harness.TokenSecret("lost", "edge-admin", suite.EdgeToken(t, "lost-admin")), c)
+	suite.WaitContext(t, c, "running", harness.ContextRunning)
 	e := harness.Environment("lost", "dev")
 	suite.Create(t, e)
 	suite.WaitFor(t, e, "ready", harness.Ready)
@@ -33,9 +33,9 @@ func TestAContextThatIsGoneForGood(t *testing.T) {
 			t.Error(err)
 		}
 		// What was left there, as the operator was told.
-		_ = edgeClient(t).Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lost-dev"}})
+		_ = suite.EdgeClient(t).Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lost-dev"}})
 	})
-	waitContext(t, c, "unreachable", func(c *steading.Context) bool { return c.Status.Phase == steading.ContextUnreachable })
+	suite.WaitContext(t, c, "unreachable", func(c *steading.Context) bool { return c.Status.Phase == steading.ContextUnreachable })
 	suite.Delete(t, e)
 	suite.Delete(t, c)
 	suite.WaitFor(t, e, "blocked", func(e *steading.Environment) bool { return e.Status.Phase == steading.EnvironmentDeletionBlocked })
@@ -44,7 +44,7 @@ func TestAContextThatIsGoneForGood(t *testing.T) {
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, names.AnnotationAbandon, environment)
 	})
 	suite.WantGone(t, e)
-	waitContext(t, c, "blocked", func(c *steading.Context) bool {
+	suite.WaitContext(t, c, "blocked", func(c *steading.Context) bool {
 		return c.Status.Phase == steading.ContextDeletionBlocked && c.Status.GetCondition(steading.ConditionDeletionBlocked).Reason == steading.ReasonTargetUnreachable
 	})
 	harness.Change(t, &suite, c, func(c *steading.Context) {

@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"filippo.io/age"
-	authenticationv1 "k8s.io/api/authentication/v1"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -23,94 +20,15 @@ import (
 	"github.com/steading-dev/steading/test/harness"
 )
 
-// edgeClient is the administrator's client of the edge.
-func edgeClient(t *testing.T) client.Client {
-	t.Helper()
-	c, err := harness.Client(suite.Edge.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// edgeToken makes an account on the edge that may do everything there, and returns a token of it.
-func edgeToken(t *testing.T, account string) string {
-	t.Helper()
-	edge := edgeClient(t)
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: account}}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: account},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: account}},
-	}
-	for _, o := range []client.Object{sa, binding} {
-		if err := edge.Create(t.Context(), o); err != nil {
-			t.Fatalf("cannot create %T on the edge: %v", o, err)
-		}
-		t.Cleanup(func() { _ = edge.Delete(context.Background(), o) })
-	}
-	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
-	if err := edge.SubResource("token").Create(t.Context(), sa, r); err != nil {
-		t.Fatalf("cannot get a token of the edge: %v", err)
-	}
-	return r.Status.Token
-}
-
-// tokenSecret holds a context's token, in the tenant's namespace.
-func tokenSecret(tenant, name, token string) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace(tenant), Name: name},
-		StringData: map[string]string{"token": token},
-	}
-}
-
-// edgeContext is a Context that stands for the edge, by the token in a Secret.
-func edgeContext(tenant, name, secret string) *steading.Context {
-	return &steading.Context{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace(tenant), Name: name},
-		Spec: steading.ContextSpec{
-			Server: suite.Edge.Config().Host, CABundle: suite.Edge.CA(), MaxEnvironments: ptr.To(int32(5)),
-			Credentials: steading.ContextCredentials{SecretRef: &steading.LocalSecretReference{Name: secret}},
-		},
-	}
-}
-
-// waitContext until it is as check wants it.
-func waitContext(t *testing.T, c *steading.Context, what string, check func(*steading.Context) bool) {
-	t.Helper()
-	harness.Eventually(t, "context "+c.Name+" "+what, func(ctx context.Context) error {
-		if err := suite.Admin.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
-			return err
-		}
-		if !check(c) {
-			return fmt.Errorf("phase %s, message %q, conditions %+v", c.Status.Phase, c.Status.Message, c.Status.Conditions)
-		}
-		return nil
-	})
-}
-
-func running(c *steading.Context) bool {
-	ready := c.Status.GetCondition("Ready")
-	return c.Status.Phase == steading.ContextRunning && ready.Status == corev1.ConditionTrue && c.Status.Guarded != nil && *c.Status.Guarded
-}
-
-// says reports whether the context's message says that, and whether it is reached for that reason, or not.
-func says(reason, message string) func(*steading.Context) bool {
-	return func(c *steading.Context) bool {
-		r := c.Status.GetCondition(steading.ConditionReachable)
-		return string(r.Reason) == reason && strings.Contains(c.Status.Message, message)
-	}
-}
-
 // TestEnvironmentOnAContext: an environment that names a context runs there, and both go without a trace.
 func TestEnvironmentOnAContext(t *testing.T) {
 	suite.NewTenant(t, "ctx", steading.TenantSpec{})
-	edge := edgeClient(t)
-	c := edgeContext("ctx", "edge", "edge-admin")
+	edge := suite.EdgeClient(t)
+	c := suite.EdgeContext("ctx", "edge", harness.BySecret("edge-admin"))
 	suite.Create(t, c)
-	waitContext(t, c, "without its Secret", says("CredentialMissing", "there is no Secret tenant-ctx/edge-admin"))
-	suite.Create(t, tokenSecret("ctx", "edge-admin", edgeToken(t, "ctx-admin")))
-	waitContext(t, c, "running", running)
+	suite.WaitContext(t, c, "without its Secret", harness.ContextSays("CredentialMissing", "there is no Secret tenant-ctx/edge-admin"))
+	suite.Create(t, harness.TokenSecret("ctx", "edge-admin", suite.EdgeToken(t, "ctx-admin")))
+	suite.WaitContext(t, c, "running", harness.ContextRunning)
 
 	e := harness.Environment("ctx", "dev")
 	e.Spec.ContextRef = &steading.ContextReference{Name: "edge"}
@@ -126,13 +44,13 @@ func TestEnvironmentOnAContext(t *testing.T) {
 	if err := suite.Admin.Get(t.Context(), client.ObjectKey{Name: "ctx-dev"}, &corev1.Namespace{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("a namespace on the platform's own cluster: %v", err)
 	}
-	waitContext(t, c, "with one environment", func(c *steading.Context) bool {
+	suite.WaitContext(t, c, "with one environment", func(c *steading.Context) bool {
 		return c.Status.Environments != nil && *c.Status.Environments == steading.ContextUse{Used: 1, Free: 4}
 	})
 
 	uids := []string{suite.CompositeUID(t, "ctx", "dev"), suite.ContextUID(t, "ctx", "edge")}
 	suite.Delete(t, c)
-	waitContext(t, c, "waiting for its environment", func(c *steading.Context) bool {
+	suite.WaitContext(t, c, "waiting for its environment", func(c *steading.Context) bool {
 		b := c.Status.GetCondition(steading.ConditionDeletionBlocked)
 		return c.Status.Phase == steading.ContextDeletionBlocked && strings.Contains(b.Message, "environments are on it: dev")
 	})
@@ -143,33 +61,19 @@ func TestEnvironmentOnAContext(t *testing.T) {
 		harness.WantNothingOwned(t, suite.Plane.Config(), uid)
 		harness.WantNothingOwned(t, suite.Edge.Config(), uid)
 	}
-	wantNotGuardedFor(t, "ctx-edge")
-}
-
-// wantNotGuardedFor expects that the edge's guard, if others still count on it, does not name a context any more.
-func wantNotGuardedFor(t *testing.T, context string) {
-	t.Helper()
-	roles := &rbacv1.ClusterRoleList{}
-	if err := edgeClient(t).List(t.Context(), roles, client.MatchingLabels{names.LabelManagedBy: names.ManagedBy}); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range roles.Items {
-		if _, ok := r.Annotations[names.AnnotationGuards+context]; ok || len(r.Annotations) == 0 {
-			t.Errorf("left on the edge: ClusterRole %s, annotations %v", r.Name, r.Annotations)
-		}
-	}
+	suite.WantNotGuardedFor(t, "ctx-edge")
 }
 
 // TestContextKeepsTheLastGoodCredential: a token that does not work replaces none that does.
 func TestContextKeepsTheLastGoodCredential(t *testing.T) {
 	suite.NewTenant(t, "keeps", steading.TenantSpec{})
-	s := tokenSecret("keeps", "edge-admin", edgeToken(t, "keeps-admin"))
-	c := edgeContext("keeps", "edge", "edge-admin")
+	s := harness.TokenSecret("keeps", "edge-admin", suite.EdgeToken(t, "keeps-admin"))
+	c := suite.EdgeContext("keeps", "edge", harness.BySecret("edge-admin"))
 	suite.Create(t, s, c)
-	waitContext(t, c, "running", running)
+	suite.WaitContext(t, c, "running", harness.ContextRunning)
 
 	harness.Change(t, &suite, s, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("wrong")} })
-	waitContext(t, c, "with a wrong token", func(c *steading.Context) bool {
+	suite.WaitContext(t, c, "with a wrong token", func(c *steading.Context) bool {
 		return c.Status.Phase == steading.ContextRunning && c.Status.GetCondition("Ready").Status == corev1.ConditionFalse &&
 			strings.Contains(c.Status.Message, "the last good credential stays in use") && strings.Contains(c.Status.Message, "401")
 	})
@@ -177,8 +81,8 @@ func TestContextKeepsTheLastGoodCredential(t *testing.T) {
 	suite.Create(t, e)
 	suite.WaitFor(t, e, "ready", harness.Ready)
 
-	harness.Change(t, &suite, s, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte(edgeToken(t, "keeps-other"))} })
-	waitContext(t, c, "with a new token", running)
+	harness.Change(t, &suite, s, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte(suite.EdgeToken(t, "keeps-other"))} })
+	suite.WaitContext(t, c, "with a new token", harness.ContextRunning)
 	suite.Delete(t, e)
 	suite.WantGone(t, e)
 	suite.Delete(t, c)
@@ -188,12 +92,12 @@ func TestContextKeepsTheLastGoodCredential(t *testing.T) {
 // TestContextSaysWhatIsWrong: each mistake has its reason, and no environment is placed.
 func TestContextSaysWhatIsWrong(t *testing.T) {
 	suite.NewTenant(t, "wrong", steading.TenantSpec{})
-	suite.Create(t, tokenSecret("wrong", "good", edgeToken(t, "wrong-admin")), tokenSecret("wrong", "bad", "no-token"),
+	suite.Create(t, harness.TokenSecret("wrong", "good", suite.EdgeToken(t, "wrong-admin")), harness.TokenSecret("wrong", "bad", "no-token"),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-wrong", Name: "kubeconfig"}, StringData: map[string]string{"kubeconfig": "apiVersion: v1"}})
 	cases := map[string]struct {
 		secret  string
 		edit    func(*steading.ContextSpec)
-		reason  string
+		reason  xpv2.ConditionReason
 		message string
 	}{
 		"bad-token":  {secret: "bad", reason: "CredentialRefused", message: "401 Unauthorized"},
@@ -205,14 +109,14 @@ func TestContextSaysWhatIsWrong(t *testing.T) {
 		"nobody":     {secret: "good", edit: func(s *steading.ContextSpec) { s.Server = "https://127.0.0.1:1" }, reason: "TargetUnreachable", message: "connection refused"},
 	}
 	for name, tc := range cases {
-		c := edgeContext("wrong", name, tc.secret)
+		c := suite.EdgeContext("wrong", name, harness.BySecret(tc.secret))
 		if tc.edit != nil {
 			tc.edit(&c.Spec)
 		}
 		suite.Create(t, c)
 	}
 	for name, tc := range cases {
-		waitContext(t, edgeContext("wrong", name, tc.secret), "refused", says(tc.reason, tc.message))
+		suite.WaitContext(t, suite.EdgeContext("wrong", name, harness.BySecret(tc.secret)), "refused", harness.ContextSays(tc.reason, tc.message))
 	}
 	e := harness.Environment("wrong", "dev")
 	suite.Create(t, e)
@@ -237,9 +141,9 @@ func TestContextByCiphertext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := edgeToken(t, "sealed-admin")
+	token := suite.EdgeToken(t, "sealed-admin")
 	sealed := func(tenant, name string) *steading.Context {
-		c := edgeContext("sealed", name, "")
+		c := suite.EdgeContext("sealed", name, steading.ContextCredentials{})
 		p := seal.Plaintext{Binding: seal.Binding{Tenant: tenant, Context: "edge", Server: c.Spec.Server, CASHA256: hash}, Token: token}
 		var out bytes.Buffer
 		if err := seal.Seal(&out, p, id.Recipient()); err != nil {
@@ -250,18 +154,18 @@ func TestContextByCiphertext(t *testing.T) {
 	}
 	good, anothers, copied := sealed("sealed", "edge"), sealed("other", "theirs"), sealed("sealed", "copied")
 	suite.Create(t, good, anothers, copied)
-	waitContext(t, good, "running", running)
-	waitContext(t, anothers, "refused", says("CiphertextRefused", "it was made for another tenant"))
-	waitContext(t, copied, "refused", says("CiphertextRefused", "it was made for another context"))
+	suite.WaitContext(t, good, "running", harness.ContextRunning)
+	suite.WaitContext(t, anothers, "refused", harness.ContextSays("CiphertextRefused", "it was made for another tenant"))
+	suite.WaitContext(t, copied, "refused", harness.ContextSays("CiphertextRefused", "it was made for another context"))
 }
 
 // TestTenantDeletedAtOnce: everything that a tenant has is deleted in one moment, in no order.
 func TestTenantDeletedAtOnce(t *testing.T) {
 	x := suite.NewTenant(t, "atonce", steading.TenantSpec{})
-	s := tokenSecret("atonce", "edge-admin", edgeToken(t, "atonce-admin"))
-	c := edgeContext("atonce", "edge", "edge-admin")
+	s := harness.TokenSecret("atonce", "edge-admin", suite.EdgeToken(t, "atonce-admin"))
+	c := suite.EdgeContext("atonce", "edge", harness.BySecret("edge-admin"))
 	suite.Create(t, s, c)
-	waitContext(t, c, "running", running)
+	suite.WaitContext(t, c, "running", harness.ContextRunning)
 	e := harness.Environment("atonce", "dev")
 	suite.Create(t, e)
 	suite.WaitFor(t, e, "ready", harness.Ready)
@@ -284,9 +188,9 @@ func TestTenantDeletedAtOnce(t *testing.T) {
 // TestContextComesAndGoes: that a cluster died is seen without polling, and so is that it came back.
 func TestContextComesAndGoes(t *testing.T) {
 	suite.NewTenant(t, "comes", steading.TenantSpec{})
-	c := edgeContext("comes", "edge", "edge-admin")
-	suite.Create(t, tokenSecret("comes", "edge-admin", edgeToken(t, "comes-admin")), c)
-	waitContext(t, c, "running", running)
+	c := suite.EdgeContext("comes", "edge", harness.BySecret("edge-admin"))
+	suite.Create(t, harness.TokenSecret("comes", "edge-admin", suite.EdgeToken(t, "comes-admin")), c)
+	suite.WaitContext(t, c, "running", harness.ContextRunning)
 	if err := suite.Edge.Supervisor.Stop("kube-apiserver"); err != nil {
 		t.Fatal(err)
 	}
@@ -300,11 +204,11 @@ func TestContextComesAndGoes(t *testing.T) {
 		}
 	}
 	t.Cleanup(resume)
-	waitContext(t, c, "unreachable", func(c *steading.Context) bool {
+	suite.WaitContext(t, c, "unreachable", func(c *steading.Context) bool {
 		return c.Status.Phase == steading.ContextUnreachable && c.Status.GetCondition(steading.ConditionReachable).Reason == steading.ReasonTargetUnreachable
 	})
 	resume()
-	waitContext(t, c, "running again", running)
+	suite.WaitContext(t, c, "running again", harness.ContextRunning)
 	suite.Delete(t, c)
 	suite.WantGone(t, c)
 	if err := suite.Admin.Get(t.Context(), client.ObjectKey{Namespace: names.SystemNamespace, Name: "comes-edge"}, &runtimev1.Cluster{}); err == nil {

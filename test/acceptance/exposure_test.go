@@ -2,15 +2,12 @@ package acceptance
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,11 +34,11 @@ func condition(kind, status, reason string) func(*steading.Environment) bool {
 // that are made on the control plane, whose operators come late and go early. Nothing of that holds up the environment.
 func TestEnvironmentExposed(t *testing.T) {
 	suite.NewTenant(t, "shown", steading.TenantSpec{})
-	c := edgeContext("shown", "edge", "edge-admin")
+	c := suite.EdgeContext("shown", "edge", harness.BySecret("edge-admin"))
 	c.Spec.Zone, c.Spec.Ingress = "services.example.com", &steading.ContextIngress{Addresses: []string{"203.0.113.7"}, ClassName: "traefik"}
-	suite.Create(t, tokenSecret("shown", "edge-admin", edgeToken(t, "shown-admin")), c)
-	waitContext(t, c, "running", running)
-	issueCertificates(t)
+	suite.Create(t, harness.TokenSecret("shown", "edge-admin", suite.EdgeToken(t, "shown-admin")), c)
+	suite.WaitContext(t, c, "running", harness.ContextRunning)
+	suite.IssueCertificates(t)
 
 	e := harness.Environment("shown", "dev")
 	e.Spec.ContextRef = &steading.ContextReference{Name: "edge"}
@@ -63,7 +60,7 @@ func TestEnvironmentExposed(t *testing.T) {
 	if got := dns.Records(exposedHost); !slices.Equal(got, []string{"A 203.0.113.7"}) {
 		t.Errorf("the host resolves to %v", got)
 	}
-	wantRoute(t, certs)
+	suite.WantRoute(t, "shown", "dev", exposedHost, certs)
 
 	uid := suite.CompositeUID(t, "shown", "dev")
 	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.Expose.Enabled = ptr.To(false) })
@@ -105,79 +102,29 @@ func wantGoneWithoutOperator(t *testing.T, dns *edgeoperators.DNS) {
 	}
 }
 
-// issueCertificates has the operator name an issuer, until the test is over.
-func issueCertificates(t *testing.T) {
-	t.Helper()
-	set := func(c *runtimev1.Certificates) {
-		config := &runtimev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: names.DefaultProviderConfig}}
-		harness.Change(t, &suite, config, func(p *runtimev1.ClusterProviderConfig) { p.Spec.Certificates = c })
-	}
-	set(&runtimev1.Certificates{IssuerRef: runtimev1.IssuerReference{Name: "letsencrypt"}})
-	t.Cleanup(func() {
-		config := &runtimev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: names.DefaultProviderConfig}}
-		_ = suite.Admin.Patch(context.Background(), config, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"certificates":null}}`)))
-	})
-}
-
 // startOperators installs external-dns and cert-manager on the control plane, until the test is over.
 func startOperators(t *testing.T) (*edgeoperators.DNS, *edgeoperators.CertManager) {
 	t.Helper()
-	for _, m := range []edgeoperators.Module{edgeoperators.DNSModule, edgeoperators.CertificateModule} {
-		crds, err := edgeoperators.Definitions(t.Context(), m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := suite.Plane.Apply(t.Context(), crds...); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			for _, crd := range crds {
-				_ = suite.Admin.Delete(context.Background(), crd)
+	dns, certs := suite.StartOperators(t)
+	t.Cleanup(func() {
+		ctx := context.Background()
+		for _, m := range []edgeoperators.Module{edgeoperators.DNSModule, edgeoperators.CertificateModule} {
+			crds, err := edgeoperators.Definitions(ctx, m)
+			if err != nil {
+				t.Error(err)
 			}
-		})
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	dns, err := edgeoperators.StartDNS(ctx, suite.Plane.Config(), names.EdgeNamespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certs, err := edgeoperators.StartCertManager(ctx, suite.Plane.Config(), names.EdgeNamespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+			for _, crd := range crds {
+				_ = suite.Admin.Delete(ctx, crd)
+			}
+		}
+	})
 	return dns, certs
-}
-
-// wantRoute expects the environment's route on the edge, with a certificate that a client accepts, and no credential for
-// either there.
-func wantRoute(t *testing.T, certs *edgeoperators.CertManager) {
-	t.Helper()
-	edge := edgeClient(t)
-	route := &networkingv1.Ingress{}
-	if err := edge.Get(t.Context(), client.ObjectKey{Namespace: "shown-dev", Name: "shown-edge"}, route); err != nil {
-		t.Fatal(err)
-	}
-	if len(route.Spec.Rules) != 1 || route.Spec.Rules[0].Host != exposedHost || len(route.Spec.TLS) != 1 {
-		t.Fatalf("the route is %+v", route.Spec)
-	}
-	secret := &corev1.Secret{}
-	if err := edge.Get(t.Context(), client.ObjectKey{Namespace: "shown-dev", Name: route.Spec.TLS[0].SecretName}, secret); err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: exposedHost, Roots: certs.Roots()}); err != nil {
-		t.Errorf("a client does not accept the certificate: %v", err)
-	}
 }
 
 // wantNotExposed expects names, certificate and route to be gone, and the environment to run on.
 func wantNotExposed(t *testing.T, dns *edgeoperators.DNS, uid string) {
 	t.Helper()
-	edge := edgeClient(t)
+	edge := suite.EdgeClient(t)
 	harness.Eventually(t, "nothing exposes the environment", func(ctx context.Context) error {
 		if got := dns.Records(exposedHost); len(got) > 0 {
 			return fmt.Errorf("the host resolves to %v", got)

@@ -9,17 +9,22 @@ import (
 	"github.com/steading-dev/steading/test/harness"
 )
 
-const crossplane = "crossplane"
+// crossplane and edge are, besides the provider, who has a front: the core's requests to the control plane, and everybody's
+// to the edge.
+const (
+	crossplane = "crossplane"
+	edge       = "edge"
+)
 
 var (
 	suite harness.Suite
-	// fronts of the API server, by the component that asks it there.
+	// fronts of API servers: by the component that asks the control plane there, and that of the edge.
 	fronts = map[string]*proxy.Proxy{}
 )
 
 func TestMain(m *testing.M) {
 	suite.Main(m, platform.Options{
-		Name: "faults", Front: front,
+		Name: "faults", Edge: true, Front: front,
 		// Who is killed is started again at once: that a lease is waited for is not what this is about.
 		ProviderArgs: append(harness.NoPolling(), "--no-leader-elect"),
 		// A life takes seconds here, and whoever died looks at everything anew. Crossplane's circuit breaker would take that

@@ -1,134 +1,82 @@
 package faults
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/steading-dev/steading/cluster/local/platform"
+	"github.com/google/go-cmp/cmp"
 )
 
-// allSeeds is how many seeds there are.
-const allSeeds = 30
-
-// An operation on an environment, during which something is killed.
-type operation string
-
-const (
-	create  operation = "create"
-	upgrade operation = "upgrade"
-	stop    operation = "stop"
-	start   operation = "start"
-	remove  operation = "delete"
-)
-
-// What fails besides processes: a connection to the API server, whose request or answer is lost. Who asked goes on.
-const (
-	providersConnection   = "provider's connection"
-	crossplanesConnection = "crossplane's connection"
-)
-
-var (
-	operations = []operation{create, upgrade, stop, start, remove}
-	targets    = []string{platform.Function, platform.Provider, crossplane, providersConnection, crossplanesConnection}
-)
-
-// asker is whose requests are counted: for the function, which makes none, they are Crossplane's.
-func asker(target string) string {
-	switch target {
-	case platform.Provider, providersConnection:
-		return platform.Provider
-	default:
-		return crossplane
-	}
-}
-
-// process that is killed, none for a connection.
-func process(target string) string {
-	switch target {
-	case providersConnection, crossplanesConnection:
-		return ""
-	default:
-		return target
-	}
-}
-
-// requests about the environment that change something, from the moment the operation is asked for until it is done. There
-// are a few more, which vary with what is seen when. What is drawn stays within.
-var requests = map[string]map[operation]int{
-	platform.Provider: {create: 35, upgrade: 24, stop: 12, start: 12, remove: 40},
-	crossplane:        {create: 130, upgrade: 95, stop: 55, start: 85, remove: 20},
-}
-
-// A kill of one target at the k-th request, before or after the API server did what it asks for.
-type kill struct {
-	target string
-	k      int
-	before bool
-}
-
-func (k kill) String() string {
-	when := "after"
-	if k.before {
-		when = "before"
-	}
-	return fmt.Sprintf("%s fails %s request %d", k.target, when, k.k)
-}
-
-// killsOf a seed. Any five seeds in a row kill every target in every operation.
-func killsOf(seed int) map[operation]kill {
-	r := rand.New(rand.NewPCG(uint64(seed), 0)) // The same each time.
-	kills := map[operation]kill{}
-	for i, o := range operations {
-		t := targets[(seed+i)%len(targets)]
-		kills[o] = kill{target: t, k: 1 + r.IntN(requests[asker(t)][o]), before: r.IntN(2) == 0}
-	}
-	return kills
-}
-
-// seeds to run: those of FAULT_SEEDS, or all, or six that change from day to day.
-func seeds(t *testing.T) []int {
-	t.Helper()
-	var chosen []int
-	if given := os.Getenv("FAULT_SEEDS"); given != "" {
-		for s := range strings.SplitSeq(given, ",") {
-			n, err := strconv.Atoi(strings.TrimSpace(s))
-			if err != nil || n < 0 {
-				t.Fatalf("cannot read FAULT_SEEDS=%s: it takes numbers with commas between", given)
-			}
-			chosen = append(chosen, n)
+// evenly is as many requests of everybody in every operation.
+func evenly(s *story, n int) counts {
+	all := counts{}
+	for _, o := range s.operations {
+		all[o] = map[string]int{}
+		for _, target := range s.targets {
+			all[o][asker(target)] = n
 		}
-		return chosen
 	}
-	first, count := 0, allSeeds
-	if !everySeed {
-		const some = 6
-		first, count = int(time.Now().Unix()/int64((24*time.Hour)/time.Second))*some, some
-	}
-	for i := range count {
-		chosen = append(chosen, (first+i)%allSeeds)
-	}
-	return chosen
+	return all
 }
 
-// TestEverySeedsKills: every cell of the table is filled by any six seeds in a row, and k stays within what there is.
-func TestEverySeedsKills(t *testing.T) {
-	for first := range allSeeds {
-		hit := map[string]bool{}
-		for i := range 6 {
-			for o, k := range killsOf((first + i) % allSeeds) {
-				hit[k.target+" "+string(o)] = true
-				if k.k < 1 || k.k > requests[asker(k.target)][o] {
-					t.Errorf("seed %d, %s: %s, of %d requests", first+i, o, k, requests[asker(k.target)][o])
+// TestSeedsFillTheTable: every cell is filled by as many seeds in a row as there are targets, and k stays within what was
+// counted, however little that is.
+func TestSeedsFillTheTable(t *testing.T) {
+	for _, s := range []*story{&atHome, &onAContext} {
+		for first := range allSeeds {
+			filled := map[string]bool{}
+			for _, n := range []int{1, 7, 150} {
+				for _, c := range s.row(first, len(s.targets)) {
+					for o, k := range s.killsOf(c, evenly(s, n)) {
+						filled[cell(k.target, o)] = true
+						if k.k < 1 || k.k > n {
+							t.Errorf("seed %d, %s: %s, of %d requests", c.seed, o, k, n)
+						}
+					}
 				}
 			}
+			if len(filled) != len(s.targets)*len(s.operations) {
+				t.Errorf("tenant %s: seeds from %d on fill %d cells", s.tenant, first, len(filled))
+			}
 		}
-		if len(hit) != len(targets)*len(operations) {
-			t.Errorf("seeds from %d on hit %d of %d cells", first, len(hit), len(targets)*len(operations))
+	}
+}
+
+// TestMissedIsStruckEarlier: what did not come is struck again, and nothing else is, at ever fewer requests.
+func TestMissedIsStruckEarlier(t *testing.T) {
+	s := &atHome
+	l := &life{story: s, counted: evenly(s, 20), missed: map[operation]kill{stop: {target: crossplane, k: 33, before: true}}}
+	for lives, most := range map[int]int{1: 20, 2: 10, 3: 5, 4: 2, 6: 1} {
+		for seed := range allSeeds {
+			kills := l.again(seed, lives)
+			k, ok := kills[stop]
+			if !ok || len(kills) != 1 || k.target != crossplane || !k.before {
+				t.Fatalf("seed %d after %d lives: %v", seed, lives, kills)
+			}
+			if k.k < 1 || k.k > most {
+				t.Errorf("seed %d after %d lives: request %d, want at most %d", seed, lives, k.k, most)
+			}
+		}
+	}
+}
+
+// TestLifeIsRepeated by what it prints, in all that was drawn.
+func TestLifeIsRepeated(t *testing.T) {
+	s := &atHome
+	drawn := s.killsOf(choice{seed: 7}, evenly(s, 40))
+	delete(drawn, upgrade)
+	all, err := s.parse("3, " + s.repeat(7, drawn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 2 || all[0].seed != 3 || all[0].at != nil {
+		t.Errorf("have %+v", all)
+	}
+	if diff := cmp.Diff(drawn, s.killsOf(all[1], evenly(s, 5)), cmp.AllowUnexported(kill{})); diff != "" {
+		t.Errorf("-want, +have:\n%s", diff)
+	}
+	for _, wrong := range []string{"x", "-1", "7:", "7:1.2", "7:1.2.3.4.x"} {
+		if _, err := s.parse(wrong); err == nil {
+			t.Errorf("FAULT_SEEDS=%s is taken", wrong)
 		}
 	}
 }

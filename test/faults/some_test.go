@@ -2,5 +2,5 @@
 
 package faults
 
-// everySeed is whether all seeds run, or six.
+// everySeed is whether all seeds run, or as many as fill the table.
 const everySeed = false

@@ -11,12 +11,14 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/cluster/local"
 	"github.com/steading-dev/steading/test/harness"
 )
 
@@ -44,19 +46,19 @@ func (l *life) wantState(t *testing.T, version string, pods int32) {
 	t.Helper()
 	l.wantRelease(t)
 	l.wantWorkload(t, version, pods)
-	wantLedger(t)
+	l.wantLedger(t)
 }
 
 // wantRelease expects one Helm release, whose last revision is the one that is deployed, and no operation begun.
 func (l *life) wantRelease(t *testing.T) {
 	t.Helper()
 	records := &corev1.SecretList{}
-	if err := suite.Admin.List(t.Context(), records, client.InNamespace(l.namespace()), client.MatchingLabels{"owner": "helm"}); err != nil {
+	if err := l.cluster.List(t.Context(), records, client.InNamespace(l.namespace()), client.MatchingLabels{"owner": "helm"}); err != nil {
 		t.Fatal(err)
 	}
 	deployed := 0
 	for _, r := range records.Items {
-		if name := r.Labels["name"]; name != names.Release(tenant) {
+		if name := r.Labels["name"]; name != names.Release(l.story.tenant) {
 			t.Errorf("a second release: %s", name)
 		}
 		switch s := helm.Status(r.Labels["status"]); {
@@ -75,7 +77,7 @@ func (l *life) wantRelease(t *testing.T) {
 func (l *life) wantWorkload(t *testing.T, version string, pods int32) {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
-	if err := suite.Admin.List(t.Context(), list, client.InNamespace(l.namespace())); err != nil {
+	if err := l.cluster.List(t.Context(), list, client.InNamespace(l.namespace())); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Items) != 1 {
@@ -89,18 +91,18 @@ func (l *life) wantWorkload(t *testing.T, version string, pods int32) {
 	if d.Spec.Replicas == nil || *d.Spec.Replicas != pods || d.Status.ReadyReplicas != pods {
 		t.Errorf("%d of %v pods are ready, want %d", d.Status.ReadyReplicas, d.Spec.Replicas, pods)
 	}
-	if uid := d.Labels[names.LabelComposite]; uid != suite.CompositeUID(t, tenant, l.environment.Name) {
+	if uid := d.Labels[names.LabelComposite]; uid != suite.CompositeUID(t, l.story.tenant, l.name) {
 		t.Errorf("the Deployment is of composite %q", uid)
 	}
 }
 
 // wantLedger expects the ledger to hold what the tenant's Placements were granted, and no more.
-func wantLedger(t *testing.T) {
+func (l *life) wantLedger(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, "ledger that says what exists", func(ctx context.Context) error {
-		placements, ledger := &runtimev1.PlacementList{}, &runtimev1.Ledger{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.Home(tenant)}}
+		placements, ledger := &runtimev1.PlacementList{}, &runtimev1.Ledger{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.Home(l.story.tenant)}}
 		err := errors.Join(
-			suite.Admin.List(ctx, placements, client.InNamespace(names.SystemNamespace), client.MatchingLabels{names.LabelTenant: tenant}),
+			suite.Admin.List(ctx, placements, client.InNamespace(names.SystemNamespace), client.MatchingLabels{names.LabelTenant: l.story.tenant}),
 			suite.Admin.Get(ctx, client.ObjectKeyFromObject(ledger), ledger),
 		)
 		if err != nil {
@@ -124,10 +126,57 @@ func wantLedger(t *testing.T) {
 	})
 }
 
+// wantExposed waits until the claim says that the environment is exposed, and expects its name to lead to a route with a
+// certificate, and what was exposed to be as it was.
+func (l *life) wantExposed(t *testing.T) {
+	t.Helper()
+	suite.WaitFor(t, l.environment, "exposed", func(e *steading.Environment) bool { return harness.Ready(e) && harness.Exposed(e) })
+	if l.environment.Status.Hostname != l.host() {
+		t.Errorf("hostname %q, want %q", l.environment.Status.Hostname, l.host())
+	}
+	harness.Eventually(t, "the name of "+l.name, func(context.Context) error { return l.resolvesTo("A " + address) })
+	suite.WantRoute(t, l.story.tenant, l.name, l.host(), certs)
+	l.wantState(t, first, 1)
+}
+
+// wantNotExposed waits until nothing is left to be cleaned up of the environment's name and certificate.
+func (l *life) wantNotExposed(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, "the name of "+l.name+" gone", func(ctx context.Context) error {
+		left := &runtimev1.EdgeRemainderList{}
+		if err := suite.Admin.List(ctx, left); err != nil {
+			return err
+		}
+		if len(left.Items) > 0 {
+			return fmt.Errorf("%d remainders of edges are to be cleaned up: %+v", len(left.Items), left.Items[0].Status)
+		}
+		return l.resolvesTo()
+	})
+}
+
+// resolvesTo these records, or says to which the host resolves.
+func (l *life) resolvesTo(want ...string) error {
+	if have := dns.Records(l.host()); !slices.Equal(have, want) {
+		return fmt.Errorf("%s resolves to %q, want %q", l.host(), have, want)
+	}
+	return nil
+}
+
 // wantNothing expects the environment to be gone without a trace.
 func (l *life) wantNothing(t *testing.T) {
 	t.Helper()
-	harness.WantNothingOwned(t, suite.Plane.Config(), l.uid)
-	suite.WantGone(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace()}})
-	wantLedger(t)
+	l.wantNothingOf(t, l.uid)
+	err := l.cluster.Get(t.Context(), client.ObjectKey{Name: l.namespace()}, &corev1.Namespace{})
+	if !kerrors.IsNotFound(err) {
+		t.Errorf("the namespace %s is still there: %v", l.namespace(), err)
+	}
+	l.wantLedger(t)
+}
+
+// wantNothingOf an identity on either plane.
+func (l *life) wantNothingOf(t *testing.T, uid string) {
+	t.Helper()
+	for _, plane := range []*local.Plane{suite.Plane, suite.Edge} {
+		harness.WantNothingOwned(t, plane.Config(), uid)
+	}
 }

@@ -7,14 +7,18 @@ import (
 	"sync"
 )
 
-// A table counts kills by target and operation.
+// A table counts the kills of a story by target and operation.
 type table struct {
+	story *story
+
 	mu     sync.Mutex
 	hit    map[string]int
 	missed map[string]int
 }
 
-func newTable() *table { return &table{hit: map[string]int{}, missed: map[string]int{}} }
+func newTable(s *story) *table {
+	return &table{story: s, hit: map[string]int{}, missed: map[string]int{}}
+}
 
 func cell(target string, o operation) string { return target + " in " + string(o) }
 
@@ -29,37 +33,22 @@ func (t *table) add(target string, o operation, hit bool) {
 	}
 }
 
-// empty cells of the table.
-func (t *table) empty() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var empty []string
-	for _, target := range targets {
-		for _, o := range operations {
-			if t.hit[cell(target, o)] == 0 {
-				empty = append(empty, cell(target, o))
-			}
-		}
-	}
-	return empty
-}
-
 func (t *table) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s", "")
-	for _, o := range operations {
-		fmt.Fprintf(&b, "%10s", o)
+	for _, o := range t.story.operations {
+		fmt.Fprintf(&b, "%12s", o)
 	}
-	for _, target := range targets {
+	for _, target := range t.story.targets {
 		fmt.Fprintf(&b, "\n%-26s", target)
-		for _, o := range operations {
+		for _, o := range t.story.operations {
 			n := strconv.Itoa(t.hit[cell(target, o)])
 			if missed := t.missed[cell(target, o)]; missed > 0 {
 				n += fmt.Sprintf(" (-%d)", missed)
 			}
-			fmt.Fprintf(&b, "%10s", n)
+			fmt.Fprintf(&b, "%12s", n)
 		}
 	}
 	return b.String()

@@ -50,5 +50,5 @@ func pushChart(t *testing.T, name, template string, crds ...*chart.File) runtime
 // useChart makes environments that are admitted from now on deploy a chart, until the test is over.
 func useChart(t *testing.T, source runtimev1.ChartSource) {
 	t.Helper()
-	configure(t, func(s *runtimev1.ProviderConfigSpec) { s.RuntimeChart = source })
+	suite.Configure(t, func(s *runtimev1.ProviderConfigSpec) { s.RuntimeChart = source })
 }

@@ -19,7 +19,7 @@ import (
 // allowTargets sets the addresses that the operator allows contexts to be at, until the test is over.
 func allowTargets(t *testing.T, cidrs ...string) {
 	t.Helper()
-	configure(t, func(s *runtimev1.ProviderConfigSpec) { s.AllowedTargets = cidrs })
+	suite.Configure(t, func(s *runtimev1.ProviderConfigSpec) { s.AllowedTargets = cidrs })
 }
 
 // TestContextsReachNoInsides: a context at an address behind which the platform's own insides are is refused, and by
@@ -43,22 +43,22 @@ func TestContextsReachNoInsides(t *testing.T) {
 		"control-plane": {suite.Plane.Config().Host, "127.0.0.1 is a loopback address"},
 	}
 	for name, tc := range cases {
-		c := edgeContext("insides", name, steading.ContextCredentials{SecretRef: &steading.LocalSecretReference{Name: "edge"}})
+		c := suite.EdgeContext("insides", name, harness.BySecret("edge"))
 		c.Spec.Server = tc.server
 		suite.Create(t, c)
 	}
 	for name, tc := range cases {
-		waitContext(t, "insides", name, says(steading.ReasonAddressRefused, tc.says))
+		waitContext(t, "insides", name, harness.ContextSays(steading.ReasonAddressRefused, tc.says))
 	}
-	waitContext(t, "insides", "edge", func(c *steading.Context) bool { return reached(c) == steading.ReasonAddressRefused })
+	waitContext(t, "insides", "edge", func(c *steading.Context) bool { return harness.Reached(c) == steading.ReasonAddressRefused })
 	allowTargets(t, "127.0.0.1/32")
-	waitContext(t, "insides", "edge", running)
-	waitContext(t, "insides", "mapped", running)
+	waitContext(t, "insides", "edge", harness.ContextRunning)
+	waitContext(t, "insides", "mapped", harness.ContextRunning)
 	// The token is the edge's.
 	waitContext(t, "insides", "control-plane", func(c *steading.Context) bool {
-		return reached(c) == steading.ReasonCAMismatch || reached(c) == steading.ReasonCredentialRefused
+		return harness.Reached(c) == steading.ReasonCAMismatch || harness.Reached(c) == steading.ReasonCredentialRefused
 	})
-	waitContext(t, "insides", "loopback", func(c *steading.Context) bool { return reached(c) == steading.ReasonAddressRefused })
+	waitContext(t, "insides", "loopback", func(c *steading.Context) bool { return harness.Reached(c) == steading.ReasonAddressRefused })
 }
 
 // sealed is a context's credential by ciphertext.
@@ -100,7 +100,7 @@ func forEdge(t *testing.T, tenant, name, token string) seal.Plaintext {
 func TestAnothersCiphertext(t *testing.T) {
 	id := ageIdentity(t)
 	suite.NewTenant(t, "thief", steading.TenantSpec{})
-	token := edgeToken(t, "thief")
+	token := suite.EdgeToken(t, "thief")
 	stranger, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
@@ -125,12 +125,12 @@ func TestAnothersCiphertext(t *testing.T) {
 		"cut":      {steading.ContextCredentials{Age: "-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n-----END AGE ENCRYPTED FILE-----\n"}, "it is not armored age ciphertext, or was cut or changed"},
 	}
 	for name, tc := range cases {
-		suite.Create(t, edgeContext("thief", name, tc.credentials))
+		suite.Create(t, suite.EdgeContext("thief", name, tc.credentials))
 	}
 	for name, tc := range cases {
-		waitContext(t, "thief", name, says(steading.ReasonCiphertextRefused, tc.says))
+		waitContext(t, "thief", name, harness.ContextSays(steading.ReasonCiphertextRefused, tc.says))
 	}
 	own := &steading.Context{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-thief", Name: "anothers"}}
 	harness.Change(t, &suite, own, func(c *steading.Context) { c.Spec.Credentials = sealed(t, id, forEdge(t, "thief", "anothers", token)) })
-	waitContext(t, "thief", "anothers", running)
+	waitContext(t, "thief", "anothers", harness.ContextRunning)
 }

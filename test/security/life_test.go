@@ -22,7 +22,6 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
-	"github.com/steading-dev/steading/test/fakes/edgeoperators"
 	"github.com/steading-dev/steading/test/harness"
 )
 
@@ -30,7 +29,8 @@ import (
 // the roles that were bound while they lived.
 func live(t *testing.T) map[string]bool {
 	t.Helper()
-	startOperators(t)
+	suite.StartOperators(t)
+	suite.IssueCertificates(t)
 	pull := pullSecret("lifea-pull", suite.Registry.Host(), "life", "life")
 	suite.Create(t, pull)
 	owners := []steading.Subject{{Kind: "Group", Name: "life-owners"}}
@@ -48,7 +48,7 @@ func live(t *testing.T) map[string]bool {
 	}
 	c.Spec.Zone, c.Spec.Ingress = "services.example.com", &steading.ContextIngress{Addresses: []string{"203.0.113.7"}, ClassName: "traefik"}
 	suite.Create(t, objects...)
-	waitContext(t, "lifea", "edge", running)
+	waitContext(t, "lifea", "edge", harness.ContextRunning)
 	far := liveFar(t)
 	bound := boundRoles(t)
 	liveMoved(t, c)
@@ -146,7 +146,7 @@ func liveFar(t *testing.T) *steading.Environment {
 	e.Spec.Expose = steading.Expose{Services: []string{"mcp"}}
 	suite.Create(t, e)
 	suite.WaitFor(t, e, "ready", harness.Ready)
-	suite.WaitFor(t, e, "exposed", exposed)
+	suite.WaitFor(t, e, "exposed", harness.Exposed)
 	return e
 }
 
@@ -189,13 +189,6 @@ func liveConfig(t *testing.T) {
 	suite.WantGone(t, p)
 }
 
-// exposed reports whether an environment has a host and a certificate.
-func exposed(e *steading.Environment) bool {
-	host, _, _ := harness.Condition(e, "Exposed")
-	certificate, _, _ := harness.Condition(e, "CertificateReady")
-	return host == "True" && certificate == "True"
-}
-
 // boundRoles are the ClusterRoles that are bound in some namespace.
 func boundRoles(t *testing.T) map[string]bool {
 	t.Helper()
@@ -221,55 +214,4 @@ func pullSecret(name, host, user, password string) *corev1.Secret {
 		Type:       corev1.SecretTypeDockerConfigJson,
 		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":%q,"password":%q}}}`, host, user, password)},
 	}
-}
-
-// startOperators has external-dns and cert-manager on the control plane, and the platform use them, until the test is over.
-func startOperators(t *testing.T) {
-	t.Helper()
-	for _, m := range []edgeoperators.Module{edgeoperators.DNSModule, edgeoperators.CertificateModule} {
-		crds, err := edgeoperators.Definitions(t.Context(), m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := suite.Plane.Apply(t.Context(), crds...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	if _, err := edgeoperators.StartDNS(ctx, suite.Plane.Config(), names.EdgeNamespace); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := edgeoperators.StartCertManager(ctx, suite.Plane.Config(), names.EdgeNamespace); err != nil {
-		t.Fatal(err)
-	}
-	configure(t, func(s *runtimev1.ProviderConfigSpec) {
-		s.Certificates = &runtimev1.Certificates{IssuerRef: runtimev1.IssuerReference{Name: "letsencrypt"}}
-	})
-}
-
-// configure edits the platform's config, until the test is over.
-func configure(t *testing.T, edit func(*runtimev1.ProviderConfigSpec)) {
-	t.Helper()
-	var before runtimev1.ProviderConfigSpec
-	c := &runtimev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: names.DefaultProviderConfig}}
-	harness.Change(t, &suite, c, func(c *runtimev1.ClusterProviderConfig) {
-		before = *c.Spec.DeepCopy()
-		edit(&c.Spec)
-	})
-	t.Cleanup(func() {
-		ctx := context.Background()
-		// Its status is written meanwhile.
-		for range 10 {
-			if err := suite.Admin.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
-				t.Error(err)
-				return
-			}
-			c.Spec = before
-			if suite.Admin.Update(ctx, c) == nil {
-				return
-			}
-		}
-		t.Error("cannot put the config back")
-	})
 }

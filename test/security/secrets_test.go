@@ -40,12 +40,13 @@ func TestSecretsStaySecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	startOperators(t)
+	suite.StartOperators(t)
+	suite.IssueCertificates(t)
 	var needles []needle
 
 	password := random()
 	r := newPrivateRegistry(t, "keeper", password)
-	configure(t, func(s *runtimev1.ProviderConfigSpec) {
+	suite.Configure(t, func(s *runtimev1.ProviderConfigSpec) {
 		// Which image is there is told by a credential that reads the canonical one.
 		s.InsecureRegistries, s.CanonicalImage = append(s.InsecureRegistries, r.host), r.host+"/platform/devops"
 	})
@@ -61,7 +62,7 @@ func TestSecretsStaySecret(t *testing.T) {
 
 	id := ageIdentity(t)
 	needles = append(needles, needleOf(t, "age identity", id.String()))
-	token, sealedToken := edgeToken(t, "keep-token"), edgeToken(t, "keep-sealed")
+	token, sealedToken := suite.EdgeToken(t, "keep-token"), suite.EdgeToken(t, "keep-sealed")
 	needles = append(needles, needlesOfToken(t, "context's token", token)...)
 	needles = append(needles, needlesOfToken(t, "sealed token", sealedToken)...)
 	keyed, err := suite.Edge.ConfigFor("keyed")
@@ -78,9 +79,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-keep", Name: byKey}, Data: map[string][]byte{"tls.crt": keyed.CertData, "tls.key": keyed.KeyData}},
 	)
 	contexts := []*steading.Context{
-		edgeContext("keep", byToken, steading.ContextCredentials{SecretRef: &steading.LocalSecretReference{Name: byToken}}),
-		edgeContext("keep", byKey, steading.ContextCredentials{SecretRef: &steading.LocalSecretReference{Name: byKey}}),
-		edgeContext("keep", "by-age", sealed(t, id, forEdge(t, "keep", "by-age", sealedToken))),
+		suite.EdgeContext("keep", byToken, harness.BySecret(byToken)),
+		suite.EdgeContext("keep", byKey, harness.BySecret(byKey)),
+		suite.EdgeContext("keep", "by-age", sealed(t, id, forEdge(t, "keep", "by-age", sealedToken))),
 	}
 	contexts[0].Spec.Zone, contexts[0].Spec.Ingress = "services.example.com", &steading.ContextIngress{Addresses: []string{"203.0.113.7"}, ClassName: "traefik"}
 	for _, c := range contexts {
@@ -88,7 +89,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	// That they run is the proof that their credentials are used.
 	for _, c := range contexts {
-		waitContext(t, "keep", c.Name, running)
+		waitContext(t, "keep", c.Name, harness.ContextRunning)
 	}
 
 	var environments []*steading.Environment
@@ -136,7 +137,7 @@ func TestSecretsStaySecret(t *testing.T) {
 func certificateOf(t *testing.T, edge client.Client) []needle {
 	t.Helper()
 	e := harness.Environment("keep", "token")
-	suite.WaitFor(t, e, "exposed", exposed)
+	suite.WaitFor(t, e, "exposed", harness.Exposed)
 	issued := harness.Get(t, &suite, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: names.EdgeNamespace, Name: names.TLSSecret("keep", "token")}})
 	copied := &corev1.Secret{}
 	if err := edge.Get(t.Context(), client.ObjectKey{Namespace: "keep-token", Name: names.TLSSecret("keep", "token")}, copied); err != nil {

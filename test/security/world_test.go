@@ -38,7 +38,7 @@ func newWorld(t *testing.T) *world {
 	dev.Spec.ContextRef = &steading.ContextReference{Name: steading.PlatformContext}
 	far.Spec.ContextRef = &steading.ContextReference{Name: "edge"}
 	suite.Create(t, web, dev)
-	waitContext(t, "esc", "edge", running)
+	waitContext(t, "esc", "edge", harness.ContextRunning)
 	suite.Create(t, far)
 	for _, e := range []*steading.Environment{web, dev, far} {
 		suite.WaitFor(t, e, "ready", harness.Ready)
