@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,32 +27,68 @@ const rivals = 10
 // A scarcity is what a tenant has room for one environment of.
 type scarcity struct {
 	quota steading.Quota
+	// on is the context that has room for it. Nil: it is not about contexts.
+	on *steading.Context
 	// edit what asks for it.
 	edit func(*steading.EnvironmentSpec)
-	// reason and numbers of each refusal.
-	reason string
-	parts  []string
+	// refusal, as a condition, its reason and the numbers it tells.
+	condition xpv2.ConditionType
+	reason    string
+	parts     []string
 }
 
 // countOf one, by what only is counted.
 func countOf(tenant string) scarcity {
 	return scarcity{
-		quota:  steading.Quota{MaxEnvironments: new(int32(1))},
-		edit:   func(s *steading.EnvironmentSpec) { s.Type = steading.TypeLocalAgent },
-		reason: string(steading.ReasonEnvironmentLimit),
-		parts:  []string{"tenant " + tenant + " has 1 of at most 1 environments", "spec.quota.maxEnvironments"},
+		quota:     steading.Quota{MaxEnvironments: new(int32(1))},
+		edit:      func(s *steading.EnvironmentSpec) { s.Type = steading.TypeLocalAgent },
+		condition: steading.ConditionAdmitted, reason: string(steading.ReasonEnvironmentLimit),
+		parts: []string{"tenant " + tenant + " has 1 of at most 1 environments", "spec.quota.maxEnvironments"},
 	}
 }
 
 // budgetOf one, and a little more.
 func budgetOf(tenant string) scarcity {
 	return scarcity{
-		quota:  steading.Quota{MaxEnvironments: new(int32(20)), Total: steading.MustResources("15", "64Gi", "100Gi")},
-		edit:   func(*steading.EnvironmentSpec) {},
-		reason: string(steading.ReasonOverTenantTotal),
+		quota:     steading.Quota{MaxEnvironments: new(int32(20)), Total: steading.MustResources("15", "64Gi", "100Gi")},
+		edit:      func(*steading.EnvironmentSpec) {},
+		condition: steading.ConditionAdmitted, reason: string(steading.ReasonOverTenantTotal),
 		parts: []string{
 			"cpu of tenant " + tenant + " would be 16 (8 for this environment and 8 for 1 other", "the budget is 15, 1 too much", "spec.quota.total.cpu",
 		},
+	}
+}
+
+// placesOf a context: one. Of everything else there is enough for all.
+func placesOf(tenant string) scarcity {
+	c := suite.EdgeContext(tenant, "edge", harness.BySecret("edge-admin"))
+	c.Spec.MaxEnvironments = new(int32(1))
+	return scarcity{
+		quota:     steading.Quota{MaxEnvironments: new(int32(2 * rivals))},
+		on:        c,
+		edit:      func(s *steading.EnvironmentSpec) { s.ContextRef = &steading.ContextReference{Name: c.Name} },
+		condition: steading.ConditionPlaced, reason: string(steading.ReasonContextFull),
+		parts: []string{`context "edge" is full: it holds 1 of at most 1 environments`, "spec.maxEnvironments"},
+	}
+}
+
+// prepare the tenant, and the context if it is about one.
+func (s scarcity) prepare(t *testing.T, tenant string) {
+	t.Helper()
+	suite.NewTenant(t, tenant, steading.TenantSpec{Quota: s.quota})
+	if s.on == nil {
+		return
+	}
+	suite.Create(t, harness.TokenSecret(tenant, "edge-admin", suite.EdgeToken(t, tenant+"-admin")), s.on)
+	suite.WaitContext(t, s.on, "running", harness.ContextRunning)
+}
+
+// putAway the context, while its credential is good.
+func (s scarcity) putAway(t *testing.T) {
+	t.Helper()
+	if s.on != nil {
+		suite.Delete(t, s.on)
+		suite.WantGone(t, s.on)
 	}
 }
 
@@ -59,17 +96,18 @@ func budgetOf(tenant string) scarcity {
 // by how much they are too many.
 func TestRoomForOne(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]func(tenant string) scarcity{"count": countOf, "budget": budgetOf} {
+	for name, of := range map[string]func(tenant string) scarcity{"count": countOf, "budget": budgetOf, "places": placesOf} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tenant := "roomfor" + name
 			s := of(tenant)
-			suite.NewTenant(t, tenant, steading.TenantSpec{Quota: s.quota})
+			s.prepare(t, tenant)
 			for round := range rounds {
 				es := s.compete(t, tenant, round)
 				s.wantOne(t, tenant, es)
 				s.clear(t, es)
 			}
+			s.putAway(t)
 		})
 	}
 }
@@ -128,16 +166,26 @@ func TestRoomForOneWhileProvidersDie(t *testing.T) {
 				}
 				t.Cleanup(func() { _ = suite.Plane.Supervisor.Stop(standby + "-" + name) })
 			}
-			tenant := "dying" + name
-			s := countOf(tenant)
-			suite.NewTenant(t, tenant, steading.TenantSpec{Quota: s.quota})
+			counted, placed := "dying"+name, "dyingat"+name
+			room := map[string]scarcity{counted: countOf(counted), placed: placesOf(placed)}
+			for tenant, s := range room {
+				s.prepare(t, tenant)
+			}
 			for round := range dyingRounds {
 				var wg sync.WaitGroup
 				wg.Go(func() { tc.meanwhile(t) })
-				es := s.compete(t, tenant, round)
+				all := map[string][]*steading.Environment{}
+				for tenant, s := range room {
+					all[tenant] = s.compete(t, tenant, round)
+				}
 				wg.Wait()
-				s.wantOne(t, tenant, es)
-				s.clear(t, es)
+				for tenant, s := range room {
+					s.wantOne(t, tenant, all[tenant])
+					s.clear(t, all[tenant])
+				}
+			}
+			for _, s := range room {
+				s.putAway(t)
 			}
 		})
 	}
@@ -177,7 +225,7 @@ func (s scarcity) wantOne(t *testing.T, tenant string, es []*steading.Environmen
 	admitted := 0
 	for _, e := range es {
 		suite.WaitFor(t, e, "decided on", func(e *steading.Environment) bool {
-			return isAdmitted(e) || refused(s.reason, s.parts...)(e) && e.Status.Phase == steading.EnvironmentPending
+			return isAdmitted(e) || refusedBy(s.condition, s.reason, s.parts...)(e) && e.Status.Phase == steading.EnvironmentPending
 		})
 		if isAdmitted(e) {
 			admitted++

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -207,8 +208,13 @@ func phase(want steading.EnvironmentPhase) func(*steading.Environment) bool {
 
 // refused for a reason, and with numbers or names that say why.
 func refused(reason any, parts ...string) func(*steading.Environment) bool {
+	return refusedBy(steading.ConditionAdmitted, reason, parts...)
+}
+
+// refusedBy is that by a condition, which is false for the reason.
+func refusedBy(condition xpv2.ConditionType, reason any, parts ...string) func(*steading.Environment) bool {
 	return func(e *steading.Environment) bool {
-		status, r, message := harness.Condition(e, string(steading.ConditionAdmitted))
+		status, r, message := harness.Condition(e, string(condition))
 		return status == "False" && r == fmt.Sprint(reason) && containsAll(message, parts) && e.Status.Message == message
 	}
 }
