@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/test/harness/try"
 )
 
 // typed does what a controller does that reads an object into its type and writes all of it back.
@@ -16,7 +17,7 @@ func typed(ctx context.Context, c client.Client) error {
 		return err
 	}
 	b.SetAnnotations(map[string]string{"crossplane.io/external-name": "acme-dev"})
-	return c.Update(ctx, b, client.DryRunAll)
+	return c.Update(ctx, b)
 }
 
 func attemptsOnMachinery() map[string]map[string]attempt {
@@ -130,15 +131,15 @@ func raise(o *unstructured.Unstructured) {
 }
 
 // replaceStatus of a Boundary, as its controller does.
-func replaceStatus(id, namespace string) func(context.Context, client.Client) error {
+func replaceStatus(id, namespace string) try.Deed {
 	return func(ctx context.Context, c client.Client) error {
-		o := object(id)
+		o := try.Object(id)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
 		if err := unstructured.SetNestedField(o.Object, namespace, "status", "atProvider", "namespace"); err != nil {
 			return err
 		}
-		return c.Status().Update(ctx, o, client.DryRunAll)
+		return c.Status().Update(ctx, o)
 	}
 }

@@ -56,7 +56,7 @@ type cluster struct {
 	plane *local.Plane
 }
 
-// as is a client of somebody, by impersonation.
+// as is a client of somebody, by impersonation. What it does is asked for and not done.
 func (c *cluster) as(t *testing.T, u user) client.Client {
 	t.Helper()
 	config := c.plane.Config()
@@ -65,7 +65,7 @@ func (c *cluster) as(t *testing.T, u user) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cl
+	return client.NewDryRunClient(cl)
 }
 
 var testScheme = func() *runtime.Scheme {

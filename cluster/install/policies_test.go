@@ -1,7 +1,6 @@
 package install
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,112 +9,26 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+
+	"github.com/steading-dev/steading/test/harness/try"
 )
 
 // An attempt to do something, without doing it: admission is asked all the same.
 type attempt struct {
 	reason string
 	as     user
-	do     func(context.Context, client.Client) error
+	do     try.Deed
 	// want is what the refusal says. Empty: the attempt is accepted.
 	want string
 }
 
-// create an object from YAML.
-func create(manifest string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		o, err := parse(manifest)
-		if err != nil {
-			return err
-		}
-		return c.Create(ctx, o, client.DryRunAll)
-	}
-}
-
-// apply an object from YAML, as the provider does.
-func apply(manifest string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		o, err := parse(manifest)
-		if err != nil {
-			return err
-		}
-		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("test"), client.ForceOwnership, client.DryRunAll)
-	}
-}
-
-// change an object, "Kind.group/version namespace/name", by a merge patch in YAML.
-func change(id, patch string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		b, err := yaml.YAMLToJSON([]byte(patch))
-		if err != nil {
-			return err
-		}
-		return c.Patch(ctx, object(id), client.RawPatch(types.MergePatchType, b), client.DryRunAll)
-	}
-}
-
-// changeStatus is change of the subresource.
-func changeStatus(id, patch string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		b, err := yaml.YAMLToJSON([]byte(patch))
-		if err != nil {
-			return err
-		}
-		return c.Status().Patch(ctx, object(id), client.RawPatch(types.MergePatchType, b), client.DryRunAll)
-	}
-}
-
-// replace an object by what edit makes of it, as `kubectl replace` and typed clients do.
-func replace(id string, edit func(*unstructured.Unstructured)) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		o := object(id)
-		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-			return err
-		}
-		edit(o)
-		return c.Update(ctx, o, client.DryRunAll)
-	}
-}
-
-func remove(id string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error { return c.Delete(ctx, object(id), client.DryRunAll) }
-}
-
-// token of a ServiceAccount, "namespace/name".
-func token(id string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		namespace, name, _ := strings.Cut(id, "/")
-		sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		return c.SubResource("token").Create(ctx, sa, &authenticationv1.TokenRequest{})
-	}
-}
-
-func object(id string) *unstructured.Unstructured {
-	kind, key, _ := strings.Cut(id, " ")
-	namespace, name, namespaced := strings.Cut(key, "/")
-	if !namespaced {
-		namespace, name = "", namespace
-	}
-	o := &unstructured.Unstructured{}
-	kind, apiVersion, _ := strings.Cut(kind, ".")
-	o.SetKind(kind)
-	o.SetAPIVersion(apiVersion)
-	o.SetNamespace(namespace)
-	o.SetName(name)
-	return o
-}
-
-func parse(manifest string) (*unstructured.Unstructured, error) {
-	o := &unstructured.Unstructured{}
-	return o, yaml.Unmarshal([]byte(manifest), &o.Object)
-}
+// The words of the attempts.
+var (
+	create, apply, remove, token = try.Create, try.Apply, try.Remove, try.Token
+	change, changeStatus         = try.Change, try.ChangeStatus
+	replace                      = try.Replace
+)
 
 // TestInstalled applies base to a cluster and tries what it lets whom do.
 func TestInstalled(t *testing.T) {

@@ -1,18 +1,12 @@
 package security
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+
+	"github.com/steading-dev/steading/test/harness/try"
 )
 
 // rbac is the layer that knows who may do what to which kind. The others are admission policies, by name.
@@ -22,7 +16,7 @@ const rbac = "RBAC"
 type attempt struct {
 	reason string
 	as     who
-	do     func(context.Context, client.Client) error
+	do     try.Deed
 	// by names the layers that refuse it, the first one asked first. With all of them taken away it is let through.
 	by []string
 }
@@ -59,85 +53,11 @@ func refusedBy(err error) string {
 	}
 }
 
-// create an object from YAML.
-func create(manifest string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {
-			return err
-		}
-		return c.Create(ctx, o)
-	}
-}
-
-// change an object, "Kind.group/version namespace/name", by a merge patch in YAML.
-func change(id, patch string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		b, err := yaml.YAMLToJSON([]byte(patch))
-		if err != nil {
-			return err
-		}
-		return c.Patch(ctx, object(id), client.RawPatch(types.MergePatchType, b))
-	}
-}
-
-// changeStatus is change of the subresource.
-func changeStatus(id, patch string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		b, err := yaml.YAMLToJSON([]byte(patch))
-		if err != nil {
-			return err
-		}
-		return c.Status().Patch(ctx, object(id), client.RawPatch(types.MergePatchType, b))
-	}
-}
-
-// remove an object.
-func remove(id string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error { return c.Delete(ctx, object(id)) }
-}
-
-// read an object. What is not there was not refused.
-func read(id string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		o := object(id)
-		return client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(o), o))
-	}
-}
-
-// list the objects of a kind, "Kind.group/version namespace/", or of all namespaces, "Kind.group/version /".
-func list(id string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		o := object(id)
-		l := &unstructured.UnstructuredList{}
-		l.SetGroupVersionKind(o.GroupVersionKind())
-		return c.List(ctx, l, client.InNamespace(o.GetNamespace()))
-	}
-}
-
-// tokenOf a ServiceAccount, "namespace/name".
-func tokenOf(id string) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		namespace, name, _ := strings.Cut(id, "/")
-		sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		return c.SubResource("token").Create(ctx, sa, &authenticationv1.TokenRequest{})
-	}
-}
-
-func object(id string) *unstructured.Unstructured {
-	kind, key, _ := strings.Cut(id, " ")
-	namespace, name, namespaced := strings.Cut(key, "/")
-	if !namespaced {
-		namespace, name = "", namespace
-	}
-	o := &unstructured.Unstructured{}
-	kind, apiVersion, _ := strings.Cut(kind, ".")
-	o.SetKind(kind)
-	o.SetAPIVersion(apiVersion)
-	o.SetNamespace(namespace)
-	o.SetName(name)
-	return o
-}
+// The words of the attempts.
+var (
+	create, remove, read, list, tokenOf = try.Create, try.Remove, try.Read, try.List, try.Token
+	change, changeStatus                = try.Change, try.ChangeStatus
+)
 
 // want checks which layer refused.
 func (a attempt) want(err error, layer string) error {

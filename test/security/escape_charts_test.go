@@ -14,6 +14,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/test/harness"
+	"github.com/steading-dev/steading/test/harness/try"
 )
 
 // customResource is a CRD that charts bring along.
@@ -127,7 +128,7 @@ func environmentOf(tenant, name string) *steading.Environment {
 // wantMissing expects an object not to exist.
 func wantMissing(t *testing.T, id string) {
 	t.Helper()
-	o := object(id)
+	o := try.Object(id)
 	if err := suite.Admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); !kerrors.IsNotFound(err) {
 		t.Errorf("%s: got %v, want not found", id, err)
 	}
