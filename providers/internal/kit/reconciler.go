@@ -10,6 +10,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -34,7 +35,7 @@ func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionK
 	opts := append([]managed.ReconcilerOption{
 		managed.WithTypedExternalConnector(connector[T]{c}),
 		managed.WithInitializers(),
-		managed.WithFinalizer(keepStatus{resource.NewAPIFinalizer(mgr.GetClient(), managed.FinalizerName)}),
+		managed.WithFinalizer(keepStatus{resource.NewAPIFinalizer(noting{mgr}.GetClient(), managed.FinalizerName)}),
 		managed.WithDeterministicExternalName(true),
 		managed.WithCreationGracePeriod(0),
 		managed.WithManagementPolicies(),
@@ -44,30 +45,77 @@ func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionK
 		managed.WithLogger(o.Log.WithValues("controller", kind)),
 		managed.WithRecorder(o.Record.WithAnnotations("controller", kind)),
 	}, extra...)
-	r := managed.NewReconciler(mgr, resource.ManagedKind(of), opts...)
+	r := managed.NewReconciler(noting{mgr}, resource.ManagedKind(of), opts...)
 	return ratelimiter.NewReconciler(kind, WithAfter(r), o.Limiter)
 }
 
-type afterKey struct{}
+// A look is one reconcile of an object.
+type look struct {
+	// after is when the object is to be looked at again, zero if nobody said.
+	after time.Duration
+	// late is whether a write was of something older than what there is.
+	late bool
+}
+
+type lookKey struct{}
+
+// lookOf a context, nil outside of one.
+func lookOf(ctx context.Context) *look {
+	l, _ := ctx.Value(lookKey{}).(*look)
+	return l
+}
 
 // After asks that the object at hand is looked at again in d, instead of when the rate limiter would. An external client
 // calls it with the context it was given; the last call in a pass counts.
 func After(ctx context.Context, d time.Duration) {
-	if after, ok := ctx.Value(afterKey{}).(*time.Duration); ok {
-		*after = d
+	if l := lookOf(ctx); l != nil {
+		l.after = d
 	}
 }
 
-// WithAfter lets what r calls use [After]. A reconcile that fails is retried by the rate limiter all the same.
+// noted is an error of a write or of an external client, with which nothing else is done than to remember that it was too late.
+func noted(ctx context.Context, err error) error {
+	if l := lookOf(ctx); l != nil && kerrors.IsConflict(err) {
+		l.late = true
+	}
+	return err
+}
+
+// WithAfter lets what r calls use [After]. A reconcile that fails, or one of whose writes was too late, is retried by the rate
+// limiter all the same: what it saw has not been told. Crossplane's reconciler drops the errors of such writes, so that they
+// cannot be told from success by what it returns.
 func WithAfter(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		var after time.Duration
-		res, err := r.Reconcile(context.WithValue(ctx, afterKey{}, &after), req)
-		if err == nil && after > 0 && !res.IsZero() {
-			return reconcile.Result{RequeueAfter: after}, nil
+		l := look{}
+		res, err := r.Reconcile(context.WithValue(ctx, lookKey{}, &l), req)
+		if err == nil && l.after > 0 && !l.late && !res.IsZero() {
+			return reconcile.Result{RequeueAfter: l.after}, nil
 		}
 		return res, err
 	})
+}
+
+// noting is a manager whose client notes which writes are too late.
+type noting struct{ manager.Manager }
+
+// GetClient of the manager.
+func (n noting) GetClient() client.Client { return notingClient{n.Manager.GetClient()} }
+
+type notingClient struct{ client.Client }
+
+// Update an object.
+func (c notingClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	return noted(ctx, c.Client.Update(ctx, obj, opts...))
+}
+
+// Status of objects.
+func (c notingClient) Status() client.SubResourceWriter { return notingStatus{c.Client.Status()} }
+
+type notingStatus struct{ client.SubResourceWriter }
+
+// Update a status.
+func (s notingStatus) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	return noted(ctx, s.SubResourceWriter.Update(ctx, obj, opts...))
 }
 
 // IsReady reports whether the Ready condition is true.
@@ -95,7 +143,7 @@ type connector[T resource.Managed] struct {
 func (c connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	if err != nil {
-		return nil, Clean(err)
+		return nil, Clean(noted(ctx, err))
 	}
 	return external[T]{e}, nil
 }
@@ -106,22 +154,22 @@ type external[T resource.Managed] struct {
 
 func (e external[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
 	o, err := e.e.Observe(ctx, mg)
-	return o, Clean(err)
+	return o, Clean(noted(ctx, err))
 }
 
 func (e external[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
 	c, err := e.e.Create(ctx, mg)
-	return c, Clean(err)
+	return c, Clean(noted(ctx, err))
 }
 
 func (e external[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
 	u, err := e.e.Update(ctx, mg)
-	return u, Clean(err)
+	return u, Clean(noted(ctx, err))
 }
 
 func (e external[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
 	d, err := e.e.Delete(ctx, mg)
-	return d, Clean(err)
+	return d, Clean(noted(ctx, err))
 }
 
 func (e external[T]) Disconnect(ctx context.Context) error { return Clean(e.e.Disconnect(ctx)) }

@@ -3,12 +3,16 @@ package kit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -51,6 +55,58 @@ func TestAfter(t *testing.T) {
 		})
 	}
 	After(context.Background(), time.Minute) // Outside a reconcile it does nothing.
+}
+
+// TestWhatCameTooLateIsToldSoon: an object that somebody else wrote while it was looked at is looked at again when the rate
+// limiter says, whatever was asked for. What was seen of it has not been told.
+func TestWhatCameTooLateIsToldSoon(t *testing.T) {
+	conflict := kerrors.NewConflict(schema.GroupResource{Resource: "homes"}, "acme", errors.New("changed"))
+	refuse := interceptor.Funcs{
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return conflict },
+		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
+			return conflict
+		},
+	}
+	h := &v1alpha1.Home{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme"}}
+	cases := map[string]struct {
+		reason string
+		write  func(context.Context, client.Client) error
+	}{
+		"Status":   {"A status.", func(ctx context.Context, c client.Client) error { return c.Status().Update(ctx, h) }},
+		"Object":   {"An object.", func(ctx context.Context, c client.Client) error { return c.Update(ctx, h) }},
+		"External": {"What the outside world said.", func(ctx context.Context, _ client.Client) error { return observing(ctx, conflict) }},
+	}
+	for name, tc := range cases {
+		for broken, want := range map[bool]reconcile.Result{true: {Requeue: true}, false: {RequeueAfter: time.Hour}} { //nolint:staticcheck // What managed.Reconciler returns.
+			t.Run(fmt.Sprintf("%s/%t", name, broken), func(t *testing.T) {
+				f := interceptor.Funcs{}
+				if broken {
+					f = refuse
+				}
+				c := notingClient{kube(t, f, h.DeepCopy())}
+				r := WithAfter(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+					After(ctx, time.Hour)
+					if broken {
+						_ = tc.write(ctx, c) // Dropped, as Crossplane's reconciler does.
+					}
+					return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // What managed.Reconciler returns.
+				}))
+				if have, err := r.Reconcile(t.Context(), reconcile.Request{}); have != want || err != nil {
+					t.Errorf("%s have %+v, %v, want %+v", tc.reason, have, err, want)
+				}
+			})
+		}
+	}
+}
+
+// observing is what an external client is heard to say.
+func observing(ctx context.Context, err error) error {
+	_, err = external[*v1alpha1.Home]{managed.TypedExternalClientFns[*v1alpha1.Home]{
+		ObserveFn: func(context.Context, *v1alpha1.Home) (managed.ExternalObservation, error) {
+			return managed.ExternalObservation{}, err
+		},
+	}}.Observe(ctx, &v1alpha1.Home{})
+	return err
 }
 
 func TestPoll(t *testing.T) {
