@@ -35,6 +35,8 @@ const (
 	LabelTenant = "steading.dev/tenant"
 	// LabelEnvironment names the environment.
 	LabelEnvironment = "steading.dev/environment"
+	// LabelComponent names the component, on what a component is made of. What is the runtime's does not have it.
+	LabelComponent = "steading.dev/component"
 	// LabelContext names the context, on what serves a context.
 	LabelContext = "steading.dev/context"
 	// LabelComposite has the UID of the composite.
@@ -72,7 +74,7 @@ func Home(tenant string) string { return tenant }
 // EnvironmentNamespace is where an environment runs. Since a tenant's name has no hyphen, it splits one way only.
 func EnvironmentNamespace(tenant, environment string) string { return tenant + "-" + environment }
 
-// Environment is the name of an environment's Placement, Boundary, Release and Edge.
+// Environment is the name of an environment's Placement, Boundary, Edge and of the Release of its runtime.
 func Environment(tenant, environment string) string { return EnvironmentNamespace(tenant, environment) }
 
 // Context is the name of a context's Cluster.
@@ -80,6 +82,31 @@ func Context(tenant, context string) string { return tenant + "-" + context }
 
 // Release is the Helm release of a tenant's runtime, and its ServiceAccount.
 func Release(tenant string) string { return tenant + "-devops" }
+
+// Component is the name of the Release of a component. The dot keeps it apart from all environments: acme-dev-db is an
+// environment, acme-dev.db the component db of acme-dev. Neither name has a dot of its own.
+func Component(tenant, environment, component string) string {
+	return ComponentIn(EnvironmentNamespace(tenant, environment), component)
+}
+
+// ComponentIn is the same by the environment's namespace.
+func ComponentIn(namespace, component string) string { return namespace + "." + component }
+
+// ComponentRelease is the Helm release of a component. No component is called devops, as the runtime's release is.
+func ComponentRelease(tenant, component string) string { return tenant + "-" + component }
+
+// ComponentChart is the repository of a component's chart in one that the operator allows.
+func ComponentChart(prefix, chart string) string {
+	return strings.TrimSuffix(prefix, "/") + "/" + chart
+}
+
+// ValuesReader is the RoleBinding in a tenant's namespace by which the provider reads the values of a component there.
+func ValuesReader(environment, component string) string {
+	return "steading-values-" + environment + "." + component
+}
+
+// ComponentValuesReader is the ClusterRole that a [ValuesReader] binds.
+const ComponentValuesReader = "steading:component-values-reader"
 
 // ServiceOf is the Service in an environment that an exposed service is reached by.
 func ServiceOf(tenant, service string) string { return tenant + "-" + service }

@@ -12,6 +12,9 @@ const (
 	ConditionBoundaryReady xpv2.ConditionType = "BoundaryReady"
 	// ConditionDeployed is true when the runtime is rolled out at the version asked for.
 	ConditionDeployed xpv2.ConditionType = "Deployed"
+	// ConditionComponentsDeployed is true when every component is rolled out as it is asked for. An environment without
+	// components does not have it.
+	ConditionComponentsDeployed xpv2.ConditionType = "ComponentsDeployed"
 	// ConditionExposed is true when the exposed services have a name and a route.
 	ConditionExposed xpv2.ConditionType = "Exposed"
 	// ConditionCertificateReady is true when the exposed services have a certificate.
@@ -46,6 +49,7 @@ const (
 	ReasonContextImmutable    xpv2.ConditionReason = "ContextImmutable"
 	ReasonTenantNotReady      xpv2.ConditionReason = "TenantNotReady"
 	ReasonChartNotResolved    xpv2.ConditionReason = "ChartNotResolved"
+	ReasonComponentRefused    xpv2.ConditionReason = "ComponentRefused"
 	ReasonPendingDecision     xpv2.ConditionReason = "PendingDecision"
 	ReasonWaitingForPlacement xpv2.ConditionReason = "WaitingForPlacement"
 	ReasonWaitingForBoundary  xpv2.ConditionReason = "WaitingForBoundary"
@@ -64,6 +68,8 @@ const (
 	ReasonStopped   xpv2.ConditionReason = "Stopped"
 	ReasonRecord    xpv2.ConditionReason = "Record"
 	ReasonPlanned   xpv2.ConditionReason = "Planned"
+
+	ReasonNoComponents xpv2.ConditionReason = "NoComponents"
 )
 
 // Reasons of Exposed=False, CertificateReady=False, Reachable=False and Guarded=False.
@@ -87,7 +93,7 @@ const (
 	ReasonWrongAnswer       xpv2.ConditionReason = "WrongAnswer"
 )
 
-// Reasons of Deployed=False.
+// Reasons of Deployed=False and ComponentsDeployed=False.
 const (
 	ReasonRollingOut         xpv2.ConditionReason = "RollingOut"
 	ReasonDeployFailed       xpv2.ConditionReason = "DeployFailed"
@@ -97,6 +103,8 @@ const (
 	ReasonQuotaExceeded      xpv2.ConditionReason = "QuotaExceeded"
 	ReasonUnschedulable      xpv2.ConditionReason = "Unschedulable"
 	ReasonChartRefused       xpv2.ConditionReason = "ChartRefused"
+	ReasonValuesUnusable     xpv2.ConditionReason = "ValuesUnusable"
+	ReasonNotAdmitted        xpv2.ConditionReason = "NotAdmitted"
 	ReasonTargetUnreachable  xpv2.ConditionReason = "TargetUnreachable"
 	ReasonForeignNamespace   xpv2.ConditionReason = "ForeignNamespace"
 	ReasonForeignRelease     xpv2.ConditionReason = "ForeignRelease"

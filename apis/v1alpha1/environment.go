@@ -30,7 +30,6 @@ type Environment struct {
 // EnvironmentSpec says what should run, how large, and where.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'runtime' || !has(self.components)",message="components are deployed with type runtime only; remove them or set type: runtime"
-// +kubebuilder:validation:XValidation:rule="!has(self.components) || size(self.components) == 0",message="components are not deployed by this version of Steading; leave spec.components out"
 type EnvironmentSpec struct {
 	// Type is runtime (deployed by the platform), remote-agent or local-agent (records that stay Registered). It cannot
 	// be changed.
@@ -70,7 +69,8 @@ type EnvironmentSpec struct {
 	// +kubebuilder:default={}
 	Expose Expose `json:"expose,omitempty"`
 
-	// Components are Helm charts deployed beside the runtime. This version deploys none, and refuses them.
+	// Components are Helm charts deployed beside the runtime, in the same namespace and within the same size. A change is
+	// admitted again; a refusal keeps what runs. One that is removed is uninstalled.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -137,32 +137,37 @@ type Expose struct {
 
 // A Component is a Helm chart deployed beside the runtime.
 type Component struct {
-	// Name of the component; the release is called <tenant>-<name>.
+	// Name of the component. Its Helm release is called <tenant>-<name>. Under another name it is another component: the
+	// one before is uninstalled.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="self != 'devops'",message="devops is the runtime's own name"
 	Name string `json:"name"`
 
-	// Chart by name, found in a repository that the operator allows.
+	// Chart by name. It is taken from the first of the repositories that the operator allows that has it at this version.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-._/a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*$`
 	Chart string `json:"chart"`
 
-	// Version of the chart, exactly.
+	// Version of the chart, exactly. It is pinned by digest when it is admitted. A new version is rolled back by itself
+	// when it fails.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`
 	Version string `json:"version"`
 
-	// Values for the chart.
+	// Values for the chart, over all of valuesFrom. They are not secret: what is goes into a Secret that valuesFrom names.
+	// At most 32 KiB.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 
-	// ValuesFrom are Secrets or ConfigMaps of the tenant's namespace, merged in order, below values.
+	// ValuesFrom are Secrets or ConfigMaps of the tenant's namespace that hold values for the chart. They are merged in
+	// order, a later one over an earlier one, and all of them below values. A change of one deploys the component anew.
 	// +optional
 	// +kubebuilder:validation:MaxItems=8
 	ValuesFrom []ValuesFrom `json:"valuesFrom,omitempty"`
@@ -176,10 +181,12 @@ type ValuesFrom struct {
 	// Name of the object in the tenant's namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 	// Key in the object. Default values.yaml.
 	// +optional
 	// +kubebuilder:default=values.yaml
+	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 }
 
@@ -255,11 +262,56 @@ type EnvironmentStatus struct {
 	// +optional
 	Caps *Resources `json:"caps,omitempty"`
 
+	// Components as they are deployed, in the order of the spec; those that are being uninstalled come last.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Components []ComponentStatus `json:"components,omitempty"`
+
 	// Plan says, while state is Planned, what would happen, in order.
 	// +optional
 	// +listType=atomic
 	Plan []string `json:"plan,omitempty"`
 }
+
+// ComponentStatus is what is true of a component.
+type ComponentStatus struct {
+	// Name of the component.
+	Name string `json:"name"`
+	// Chart it is deployed from, with its repository. Absent until it was admitted.
+	// +optional
+	Chart string `json:"chart,omitempty"`
+	// Version of the chart that was last deployed with success.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// State in a word.
+	State ComponentState `json:"state"`
+	// Message says what the component waits for or why it failed. Absent when all is well.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ComponentState is where a component stands.
+// +kubebuilder:validation:Enum=Pending;Deploying;Running;Stopped;Failed;RolledBack;Deleting
+type ComponentState string
+
+// States of a component.
+const (
+	// ComponentPending is not admitted yet, or waits for the environment's namespace.
+	ComponentPending ComponentState = "Pending"
+	// ComponentDeploying is being installed, upgraded, stopped or started.
+	ComponentDeploying ComponentState = "Deploying"
+	// ComponentRunning is deployed as it is asked for, and its workloads are ready.
+	ComponentRunning ComponentState = "Running"
+	// ComponentStopped is scaled to zero on purpose.
+	ComponentStopped ComponentState = "Stopped"
+	// ComponentFailed could not be deployed, and nothing serves.
+	ComponentFailed ComponentState = "Failed"
+	// ComponentRolledBack could not be changed as it is asked for, and serves as it was before.
+	ComponentRolledBack ComponentState = "RolledBack"
+	// ComponentDeleting is being uninstalled.
+	ComponentDeleting ComponentState = "Deleting"
+)
 
 // PlacedContext is where an environment was placed.
 type PlacedContext struct {

@@ -1,5 +1,5 @@
 // Package environment composes an XEnvironment: a Placement asks admission for a place and a size, a Boundary makes the
-// namespace, a Release deploys the runtime into it, an Edge makes it reachable.
+// namespace, a Release deploys the runtime into it and another each component, an Edge makes it reachable.
 //
 // A stage is emitted when the one before it is ready, or when it is already there: what an environment has is never
 // taken from it because something else is not ready, could not be read, or was refused.
@@ -38,6 +38,9 @@ func Compose(in compose.Input) (compose.Output, error) {
 	if err := s.emitRelease(&out); err != nil {
 		return compose.Output{}, err
 	}
+	if err := s.emitComponents(&out); err != nil {
+		return compose.Output{}, err
+	}
 	if err := s.emitEdge(&out); err != nil {
 		return compose.Output{}, err
 	}
@@ -60,6 +63,8 @@ type stages struct {
 	boundary  *runtimev1.Boundary
 	release   *runtimev1.Release
 	edge      *runtimev1.Edge
+	// components by name.
+	components map[string]*runtimev1.Release
 }
 
 // observe decodes the composite and its children.
@@ -89,7 +94,10 @@ func observe(in compose.Input) (*stages, error) {
 	if s.release, err = compose.DecodeChild[runtimev1.Release](in, release); err != nil {
 		return nil, err
 	}
-	s.edge, err = compose.DecodeChild[runtimev1.Edge](in, edge)
+	if s.edge, err = compose.DecodeChild[runtimev1.Edge](in, edge); err != nil {
+		return nil, err
+	}
+	s.components, err = observeComponents(in)
 	return s, err
 }
 
@@ -124,6 +132,9 @@ func (s *stages) complete(out compose.Output) bool {
 	want := []string{placement}
 	if s.deploys() && s.env.Spec.State != steading.StatePlanned {
 		want = append(want, boundary, release)
+		for _, c := range s.env.Spec.Components {
+			want = append(want, childOf(c.Name))
+		}
 	}
 	for _, name := range want {
 		if !out.Children[name].Ready {

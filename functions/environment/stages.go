@@ -21,12 +21,13 @@ func (s *stages) meta() metav1.ObjectMeta {
 func (s *stages) emitPlacement(out *compose.Output) error {
 	spec := s.env.Spec
 	request := runtimev1.Request{
-		Type:    spec.Type,
-		Version: spec.Version,
-		Stopped: spec.State == steading.StateStopped,
-		Size:    spec.Size,
-		Docker:  spec.Docker.Enabled,
-		DryRun:  spec.State == steading.StatePlanned,
+		Type:       spec.Type,
+		Version:    spec.Version,
+		Stopped:    spec.State == steading.StateStopped,
+		Size:       spec.Size,
+		Docker:     spec.Docker.Enabled,
+		Components: requestComponents(spec.Components),
+		DryRun:     spec.State == steading.StatePlanned,
 	}
 	if spec.ContextRef != nil {
 		request.Context = spec.ContextRef.Name

@@ -17,7 +17,9 @@ func (s *stages) conditions(out compose.Output) []xpv2.Condition {
 	if !s.deploys() {
 		return cs
 	}
-	return append(cs, s.placed(), s.bounded(out), s.deployed(out), s.exposed(), s.certified())
+	cs = append(cs, s.placed(), s.bounded(out), s.deployed(out))
+	cs = append(cs, s.componentsDeployed(out)...)
+	return append(cs, s.exposed(), s.certified())
 }
 
 // decided reports whether admission's answer is about what the claim asks for now.
@@ -73,21 +75,26 @@ func (s *stages) deployed(out compose.Output) xpv2.Condition {
 	if s.release == nil {
 		return compose.False(steading.ConditionDeployed, steading.ReasonWaitingForBoundary, "")
 	}
-	o := s.release.Status.AtProvider
 	switch {
 	case out.Children[release].Ready && s.power() == steading.PowerStopped:
 		return compose.True(steading.ConditionDeployed, steading.ReasonStopped, "scaled to zero")
 	case out.Children[release].Ready:
 		return compose.True(steading.ConditionDeployed, steading.ReasonDeployed, "")
-	case o.Reason != "":
-		return compose.False(steading.ConditionDeployed, xpv2.ConditionReason(o.Reason), o.Message)
 	default:
-		c := compose.NotReady(steading.ConditionDeployed, s.release)
-		if c.Reason == xpv2.ReasonCreating {
-			c.Reason = steading.ReasonRollingOut
-		}
-		return c
+		return notDeployed(steading.ConditionDeployed, s.release)
 	}
+}
+
+// notDeployed is a condition that does not hold because a Release is not deployed as it is asked for.
+func notDeployed(t xpv2.ConditionType, r *runtimev1.Release) xpv2.Condition {
+	if o := r.Status.AtProvider; o.Reason != "" {
+		return compose.False(t, xpv2.ConditionReason(o.Reason), o.Message)
+	}
+	c := compose.NotReady(t, r)
+	if c.Reason == xpv2.ReasonCreating {
+		c.Reason = steading.ReasonRollingOut
+	}
+	return c
 }
 
 // exposed says whether the services have their names and routes.
@@ -127,6 +134,7 @@ func verdict(t xpv2.ConditionType, e *runtimev1.Edge, v runtimev1.Verdict, good 
 // status sums up what is true of the environment.
 func (s *stages) status(out compose.Output) steading.EnvironmentStatus {
 	st := steading.EnvironmentStatus{Phase: s.phase(out), Message: firstProblem(out.Conditions)}
+	st.Components = s.componentStatuses(out)
 	if s.placement != nil {
 		st.Plan = s.placement.Status.AtProvider.Plan
 	}
@@ -200,7 +208,7 @@ func (s *stages) events(now steading.EnvironmentStatus) []compose.Event {
 			es = append(es, e)
 		}
 	}
-	return es
+	return append(es, s.componentEvents(now.Components)...)
 }
 
 // phaseEvent is the event for having come into a phase.

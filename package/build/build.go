@@ -44,6 +44,8 @@ const (
 	DevopsImage = "devops"
 	// RuntimeChart is the chart that environments are deployed from.
 	RuntimeChart = "charts/runtime"
+	// ComponentCharts is below which the charts of components are, a repository each.
+	ComponentCharts = "components"
 )
 
 // An Artifact is something built that a registry can hold.
@@ -70,13 +72,15 @@ type Artifacts struct {
 	Image Artifact
 	// Chart is the runtime chart. Its first tag is its version.
 	Chart Artifact
+	// Components are charts that environments may have beside the runtime.
+	Components []Artifact
 	// Packages for Crossplane, by name: function-steading, provider-runtime.
 	Packages map[string]Artifact
 }
 
 // All artifacts in the order in which they are pushed.
 func (a *Artifacts) All() []Artifact {
-	all := []Artifact{a.Image, a.Chart}
+	all := append([]Artifact{a.Image, a.Chart}, a.Components...)
 	names := make([]string, 0, len(a.Packages))
 	for n := range a.Packages {
 		names = append(names, n)
@@ -114,6 +118,9 @@ func All(ctx context.Context, o Options) (*Artifacts, error) {
 		return nil, err
 	}
 	if a.Chart, err = Chart(o); err != nil {
+		return nil, err
+	}
+	if a.Components, err = Components(o); err != nil {
 		return nil, err
 	}
 	names, err := packageNames(o.RepoDir)

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -25,20 +28,50 @@ const (
 	chartContent types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
+// folder of the charts in the source tree, and of those of components in it.
+const (
+	chartFolder      = "package/charts"
+	componentCharts  = "components"
+	runtimeChartName = "runtime"
+)
+
 // Chart packages the runtime chart the way helm push does. Its tag is the chart's own version.
-func Chart(o Options) (Artifact, error) {
+func Chart(o Options) (Artifact, error) { return packageChart(o, runtimeChartName, RuntimeChart) }
+
+// Components packages the charts that environments may have beside the runtime, by name.
+func Components(o Options) ([]Artifact, error) {
+	folders, err := os.ReadDir(filepath.Join(o.RepoDir, chartFolder, componentCharts))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the charts of components: %w", err)
+	}
+	var all []Artifact
+	for _, f := range folders {
+		a, err := packageChart(o, path.Join(componentCharts, f.Name()), path.Join(ComponentCharts, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// packageChart in a folder, for a repository.
+func packageChart(o Options, folder, repository string) (Artifact, error) {
 	o, err := o.complete()
 	if err != nil {
 		return Artifact{}, err
 	}
-	o.progress("Packaging chart runtime")
-	files, err := charts.Files(os.DirFS(filepath.Join(o.RepoDir, "package/charts")), "runtime")
+	o.progress("Packaging chart " + folder)
+	files, err := charts.Files(os.DirFS(filepath.Join(o.RepoDir, chartFolder)), folder)
 	if err != nil {
 		return Artifact{}, err
 	}
 	c, err := loader.LoadFiles(files)
 	if err != nil {
-		return Artifact{}, fmt.Errorf("cannot load chart runtime: %w", err)
+		return Artifact{}, fmt.Errorf("cannot load chart %s: %w", folder, err)
 	}
 	tgz, err := chartArchive(c.Name(), files)
 	if err != nil {
@@ -49,7 +82,7 @@ func Chart(o Options) (Artifact, error) {
 		return Artifact{}, err
 	}
 	// A tag has no plus. Helm writes and reads it like this.
-	return o.artifact(RuntimeChart, []string{strings.ReplaceAll(c.Metadata.Version, "+", "_")}, img)
+	return o.artifact(repository, []string{strings.ReplaceAll(c.Metadata.Version, "+", "_")}, img)
 }
 
 // chartArchive is a chart's package. Chart.yaml comes first since files are sorted.

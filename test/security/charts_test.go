@@ -20,6 +20,12 @@ metadata: {name: harmless}
 // pushChart publishes a chart of the harmless template and another one, in the platform's registry.
 func pushChart(t *testing.T, name, template string, crds ...*chart.File) runtimev1.ChartSource {
 	t.Helper()
+	return pushAt(t, "hostile/"+name, name, template, crds...)
+}
+
+// pushAt publishes it in a repository of its own.
+func pushAt(t *testing.T, path, name, template string, crds ...*chart.File) runtimev1.ChartSource {
+	t.Helper()
 	c := &chart.Chart{
 		Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: name, Version: "1.0.0"},
 		Templates: []*chart.File{
@@ -28,11 +34,11 @@ func pushChart(t *testing.T, name, template string, crds ...*chart.File) runtime
 		},
 		Files: crds,
 	}
-	path, err := chartutil.Save(c, t.TempDir())
+	file, err := chartutil.Save(c, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tgz, err := os.ReadFile(path)
+	tgz, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +46,7 @@ func pushChart(t *testing.T, name, template string, crds ...*chart.File) runtime
 	if err != nil {
 		t.Fatal(err)
 	}
-	repository := suite.Registry.Host() + "/hostile/" + name
+	repository := suite.Registry.Host() + "/" + path
 	if _, err := r.Push(tgz, repository+":1.0.0"); err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ func live(t *testing.T) map[string]bool {
 
 	liveEnvironment(t, a)
 	liveHeldUp(t)
+	liveComponent(t)
 	objects := registered(t, "lifea", "edge")
 	c, ok := objects[1].(*steading.Context)
 	if !ok {
@@ -94,6 +95,23 @@ func liveEnvironment(t *testing.T, a *steading.Tenant) {
 	suite.WantGone(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lifea-dev", Name: names.PullSecret}})
 	suite.Delete(t, e)
 	suite.WantGone(t, e)
+}
+
+// liveComponent makes an environment with a component, whose values come from both kinds of objects and change. It stays.
+func liveComponent(t *testing.T) {
+	t.Helper()
+	pushAt(t, "steading-dev/components/life", "life", "")
+	from := []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-lifea", Name: "plain"}, Data: map[string]string{"values.yaml": "a: b\n"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-lifea", Name: "secret"}, StringData: map[string]string{"values.yaml": "c: d\n"}},
+	}
+	suite.Create(t, from...)
+	e := harness.Environment("lifea", "with")
+	e.Spec.Components = []steading.Component{{Name: "life", Chart: "life", Version: "1.0.0", ValuesFrom: []steading.ValuesFrom{
+		{Kind: "ConfigMap", Name: "plain", Key: "values.yaml"}, {Kind: "Secret", Name: "secret", Key: "values.yaml"},
+	}}}
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
 }
 
 // liveHeldUp makes an environment whose deletion is held up by an object in its namespace.

@@ -77,6 +77,7 @@ func (r row) all() []string {
 var boundLater = []struct{ account, role, in string }{
 	{names.Deployer, names.EnvironmentDeployerRole, "namespaces of environments"},
 	{"provider-runtime", names.ContextCredentialReader, "namespaces of tenants, while they have contexts"},
+	{"provider-runtime", names.ComponentValuesReader, "namespaces of tenants, while components have values there"},
 }
 
 // installed is what cluster/install gives, as far as it is about power.

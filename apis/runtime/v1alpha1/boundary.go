@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -56,6 +57,16 @@ type BoundaryParameters struct {
 	// PullSecretRef names the Secret in steading-system to copy for image pulls.
 	// +optional
 	PullSecretRef *steading.LocalSecretReference `json:"pullSecretRef,omitempty"`
+}
+
+// DefaultLimits are the CPU and memory that a container without limits of its own is limited to in a namespace with these
+// caps: a sixteenth of the CPU, from 100m to 500m, and a thirty-second of the memory, from 128Mi to 512Mi. That is far below
+// the caps, so that several of them fit.
+func DefaultLimits(caps steading.Resources) (cpu, memory resource.Quantity) {
+	const mebi = 1 << 20
+	m := min(max(caps.Memory.Value()/32, 128*mebi), 512*mebi)
+	return *resource.NewMilliQuantity(min(max(caps.CPU.MilliValue()/16, 100), 500), resource.DecimalSI),
+		*resource.NewQuantity(m-m%mebi, resource.BinarySI)
 }
 
 // BoundaryStatus is the observed state of a Boundary.

@@ -1,7 +1,12 @@
 package v1alpha1
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -64,9 +69,76 @@ type Request struct {
 	// Docker asks for the docker sidecar.
 	// +optional
 	Docker bool `json:"docker,omitempty"`
+	// Components to deploy beside the runtime. In a Ledger they are left out: the grant tells what was asked for.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Components []ComponentRequest `json:"components,omitempty"`
 	// DryRun decides without granting: the decision is in status.atProvider.plan.
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// A ComponentRequest is the part of a component's spec that admission decides on.
+type ComponentRequest struct {
+	// Name of the component.
+	Name string `json:"name"`
+	// Chart by name.
+	Chart string `json:"chart"`
+	// Version of the chart.
+	Version string `json:"version"`
+	// Values given in the claim, on which it depends what the chart needs.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+	// MoreValues is whether Secrets or ConfigMaps have more of them, which admission does not read. What the chart needs
+	// then may not be told, and is not counted.
+	// +optional
+	MoreValues bool `json:"moreValues,omitempty"`
+}
+
+// CanonicalValues are the values as JSON that is written the same however they were given. None are {}.
+func (r ComponentRequest) CanonicalValues() string {
+	values := map[string]any{}
+	if r.Values != nil {
+		// The API server takes objects only.
+		_ = json.Unmarshal(r.Values.Raw, &values)
+	}
+	raw, err := json.Marshal(values)
+	if err != nil || values == nil {
+		return "{}"
+	}
+	return string(raw)
+}
+
+// GrantedBy reports whether a grant answers the request.
+func (r ComponentRequest) GrantedBy(g GrantedComponent) bool {
+	return r.pinnedBy(g) && g.Values == r.valuesDigest()
+}
+
+// pinnedBy reports whether a grant is for the same version of the same chart.
+func (r ComponentRequest) pinnedBy(g GrantedComponent) bool {
+	return r.Name == g.Name && r.Chart == g.ChartName && r.Version == g.Chart.Version
+}
+
+// Pin is the chart that a grant holds for the request, be it for other values, or nil.
+func (r ComponentRequest) Pin(g *GrantedComponent) *Chart {
+	if g == nil || !r.pinnedBy(*g) {
+		return nil
+	}
+	return &g.Chart
+}
+
+// Granted is the grant of the request with its chart pinned.
+func (r ComponentRequest) Granted(c Chart) GrantedComponent {
+	return GrantedComponent{Name: r.Name, ChartName: r.Chart, Values: r.valuesDigest(), Chart: c}
+}
+
+func (r ComponentRequest) valuesDigest() string {
+	sum := sha256.Sum256([]byte(r.CanonicalValues()))
+	return hex.EncodeToString(sum[:16])
 }
 
 // PlacementStatus is the observed state of a Placement.
@@ -121,6 +193,36 @@ type Grant struct {
 	// Chart to deploy.
 	// +optional
 	Chart *Chart `json:"chart,omitempty"`
+	// Components to deploy beside the runtime.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Components []GrantedComponent `json:"components,omitempty"`
+}
+
+// Component of the grant by name, or nil.
+func (g *Grant) Component(name string) *GrantedComponent {
+	if g == nil {
+		return nil
+	}
+	for i := range g.Components {
+		if g.Components[i].Name == name {
+			return &g.Components[i]
+		}
+	}
+	return nil
+}
+
+// A GrantedComponent is a component that was admitted.
+type GrantedComponent struct {
+	// Name of the component.
+	Name string `json:"name"`
+	// ChartName is the chart's name as the claim has it.
+	ChartName string `json:"chartName"`
+	// Values is a digest of the claim's values that were admitted. Others are admitted again.
+	Values string `json:"values"`
+	// Chart to deploy.
+	Chart Chart `json:"chart"`
 }
 
 // A Chart is a Helm chart in an OCI registry, pinned.

@@ -51,7 +51,8 @@ type ProviderConfigSpec struct {
 	// +listType=set
 	AllowedTargets []string `json:"allowedTargets,omitempty"`
 
-	// Components are the repositories that charts of components come from.
+	// Components are the repositories that charts of components come from, in the order in which they are asked. Without
+	// any, environments have no components. A repository that is removed stops nothing that runs from it.
 	// +optional
 	// +listType=map
 	// +listMapKey=prefix
@@ -76,7 +77,7 @@ type IssuerReference struct {
 	Name string `json:"name"`
 }
 
-// A ComponentRepository is an OCI registry path whose charts tenants may use.
+// A ComponentRepository is a path in an OCI registry whose charts all tenants may use.
 type ComponentRepository struct {
 	// Prefix of the repository, without scheme: ghcr.io/steading-dev/charts.
 	// +kubebuilder:validation:MinLength=1

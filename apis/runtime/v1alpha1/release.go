@@ -8,8 +8,8 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
-// A Release is the runtime of an environment, deployed with Helm into its namespace by the namespace's own deployer
-// account.
+// A Release is the runtime of an environment, or one of its components, deployed with Helm into its namespace by the
+// namespace's own deployer account.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -36,7 +36,9 @@ type ReleaseSpec struct {
 	ForProvider ReleaseParameters `json:"forProvider"`
 }
 
-// ReleaseParameters is what to deploy.
+// ReleaseParameters is what to deploy: the runtime at a version, or a component.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.component) != has(self.version)",message="a Release is either the runtime, with a version, or a component"
 type ReleaseParameters struct {
 	// Identity of the environment.
 	Identity Identity `json:"identity"`
@@ -46,15 +48,21 @@ type ReleaseParameters struct {
 	Context string `json:"context"`
 	// Namespace to deploy into.
 	Namespace string `json:"namespace"`
-	// ReleaseName is the Helm release's name, <tenant>-devops.
+	// ReleaseName is the Helm release's name: <tenant>-devops, or <tenant>-<component>.
 	ReleaseName string `json:"releaseName"`
 	// Chart to deploy, by digest.
 	Chart Chart `json:"chart"`
-	// Version of the runtime image.
-	Version string `json:"version"`
+	// Version of the runtime image. Absent: it is a component.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	Version string `json:"version,omitempty"`
+	// Component that it is. Absent: it is the runtime.
+	// +optional
+	Component *ReleaseComponent `json:"component,omitempty"`
 	// Power is Running, or Stopped for zero replicas.
 	Power steading.Power `json:"power"`
-	// Caps of the namespace, which the chart sizes its containers within.
+	// Caps of the namespace, which the runtime's chart sizes its containers within. A component is not deployed anew when
+	// they change.
 	Caps steading.Resources `json:"caps"`
 	// Docker deploys the privileged docker sidecar.
 	// +optional
@@ -65,12 +73,22 @@ type ReleaseParameters struct {
 	// Operations marks the platform's own tenant.
 	// +optional
 	Operations bool `json:"operations,omitempty"`
-	// Values are merged over those that derive from the fields above.
+	// Values are merged over those that derive from the fields above, or over those of the component's valuesFrom.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+}
+
+// ReleaseComponent is what only a component has.
+type ReleaseComponent struct {
+	// Name of the component.
+	Name string `json:"name"`
+	// ValuesFrom are Secrets and ConfigMaps of the claim's namespace that hold values, merged in order.
+	// +optional
+	// +listType=atomic
+	ValuesFrom []steading.ValuesFrom `json:"valuesFrom,omitempty"`
 }
 
 // ReleaseStatus is the observed state of a Release.
@@ -129,7 +147,7 @@ type ReleaseObservation struct {
 
 // Deployed is what serves.
 type Deployed struct {
-	// Version of the runtime.
+	// Version of the runtime, or of the component's chart.
 	Version string `json:"version"`
 	// Power it is in.
 	Power steading.Power `json:"power"`

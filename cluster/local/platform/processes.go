@@ -154,6 +154,7 @@ func (p *Platform) providerConfig(pushed pushed) *unstructured.Unstructured {
 			"canonicalImage":     pushed.image,
 			"insecureRegistries": []any{p.Registry.Host()},
 			"allowedTargets":     allowed,
+			"components":         []any{map[string]any{"prefix": pushed.components}},
 		},
 	}}
 }

@@ -18,38 +18,45 @@ import (
 // WatchEnvironmentClaims wakes the managed resource of an Environment when an operator lets it adopt something or
 // abandons its target. Only the claims' metadata is cached.
 func WatchEnvironmentClaims(b *builder.Builder) *builder.Builder {
-	return watchClaims(b, &steading.Environment{}, func(o client.Object) string {
+	return WatchEnvironmentClaimsFor(b, func(_ context.Context, tenant, environment string) []string {
+		return []string{names.Environment(tenant, environment)}
+	})
+}
+
+// WatchEnvironmentClaimsFor does the same for several managed resources of an Environment, by name.
+func WatchEnvironmentClaimsFor(b *builder.Builder, of func(ctx context.Context, tenant, environment string) []string) *builder.Builder {
+	return watchClaims(b, &steading.Environment{}, func(ctx context.Context, o client.Object) []string {
 		tenant, ok := names.TenantOf(o.GetNamespace())
 		if !ok {
-			return ""
+			return nil
 		}
-		return names.Environment(tenant, o.GetName())
+		return of(ctx, tenant, o.GetName())
 	})
 }
 
 // WatchTenantClaims does the same for the managed resource of a Tenant.
 func WatchTenantClaims(b *builder.Builder) *builder.Builder {
-	return watchClaims(b, &steading.Tenant{}, func(o client.Object) string { return names.Home(o.GetName()) })
+	return watchClaims(b, &steading.Tenant{}, func(_ context.Context, o client.Object) []string { return []string{names.Home(o.GetName())} })
 }
 
 // WatchContextClaims does the same for the managed resource of a Context.
 func WatchContextClaims(b *builder.Builder) *builder.Builder {
-	return watchClaims(b, &steading.Context{}, func(o client.Object) string {
+	return watchClaims(b, &steading.Context{}, func(_ context.Context, o client.Object) []string {
 		tenant, ok := names.TenantOf(o.GetNamespace())
 		if !ok {
-			return ""
+			return nil
 		}
-		return names.Context(tenant, o.GetName())
+		return []string{names.Context(tenant, o.GetName())}
 	})
 }
 
-func watchClaims(b *builder.Builder, of client.Object, name func(client.Object) string) *builder.Builder {
-	to := func(_ context.Context, o client.Object) []reconcile.Request {
-		n := name(o)
-		if n == "" {
-			return nil
+func watchClaims(b *builder.Builder, of client.Object, woken func(context.Context, client.Object) []string) *builder.Builder {
+	to := func(ctx context.Context, o client.Object) []reconcile.Request {
+		var all []reconcile.Request
+		for _, n := range woken(ctx, o) {
+			all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: n}})
 		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: n}}}
+		return all
 	}
 	return b.WatchesMetadata(of, handler.EnqueueRequestsFromMapFunc(to), builder.WithPredicates(operatorSpoke()))
 }

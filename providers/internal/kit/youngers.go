@@ -112,10 +112,14 @@ func Gone() predicate.Predicate {
 	}
 }
 
-// EnqueueSameName wakes the elder that has the younger's name and namespace, as all parts of an environment have.
-func EnqueueSameName() handler.EventHandler {
+// EnqueueEnvironment wakes the part that has the name of the environment that a younger's labels name, in steading-system.
+func EnqueueEnvironment() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+		tenant, environment := o.GetLabels()[names.LabelTenant], o.GetLabels()[names.LabelEnvironment]
+		if tenant == "" || environment == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: names.Environment(tenant, environment)}}}
 	})
 }
 

@@ -87,23 +87,21 @@ func quota(p v1alpha1.BoundaryParameters) *corev1.ResourceQuota {
 	}
 }
 
-// limits size the containers that say nothing, far below the caps, so that several of them fit.
+// limits size the containers that say nothing.
 func limits(p v1alpha1.BoundaryParameters) *corev1.LimitRange {
-	cpu := clamp(p.Caps.CPU.MilliValue()/16, 100, 500)
-	mem := clamp(p.Caps.Memory.Value()/32, 128<<20, 512<<20)
-	mem -= mem % (1 << 20)
+	cpu, mem := v1alpha1.DefaultLimits(p.Caps)
 	return &corev1.LimitRange{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "LimitRange"},
 		ObjectMeta: meta(p, names.Limits),
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 			Type: corev1.LimitTypeContainer,
 			Default: corev1.ResourceList{
-				corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu, resource.DecimalSI),
-				corev1.ResourceMemory: *resource.NewQuantity(mem, resource.BinarySI),
+				corev1.ResourceCPU:    cpu,
+				corev1.ResourceMemory: mem,
 			},
 			DefaultRequest: corev1.ResourceList{
-				corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu/10, resource.DecimalSI),
-				corev1.ResourceMemory: *resource.NewQuantity(mem/4, resource.BinarySI),
+				corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu.MilliValue()/10, resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(mem.Value()/4, resource.BinarySI),
 			},
 		}}},
 	}
@@ -193,5 +191,3 @@ func pullSecret(p v1alpha1.BoundaryParameters, from *corev1.Secret) *corev1.Secr
 		Data:       map[string][]byte{corev1.DockerConfigJsonKey: from.Data[corev1.DockerConfigJsonKey]},
 	}
 }
-
-func clamp(v, low, high int64) int64 { return max(low, min(v, high)) }

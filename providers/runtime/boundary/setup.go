@@ -33,7 +33,7 @@ func Setup(mgr ctrl.Manager, o kit.Options, targets *target.Targets) error {
 		tracker: kit.NewTracker(mgr.GetClient(), &v1alpha1.ProviderConfigUsage{}),
 	}
 	b := kit.WatchEnvironmentClaims(kit.Watch(mgr, &v1alpha1.Boundary{}, v1alpha1.BoundaryKind, o)).
-		Watches(&v1alpha1.Release{}, kit.EnqueueSameName(), builder.WithPredicates(kit.Gone()))
+		Watches(&v1alpha1.Release{}, kit.EnqueueEnvironment(), builder.WithPredicates(kit.Gone()))
 	for _, made := range []client.Object{
 		&corev1.Namespace{}, &corev1.ResourceQuota{}, &corev1.LimitRange{}, &corev1.ServiceAccount{},
 		&networkingv1.NetworkPolicy{}, &rbacv1.RoleBinding{},

@@ -119,13 +119,12 @@ func (e *external) left(ctx context.Context, mg *v1alpha1.Cluster, why string) {
 // looked for as long as that is there.
 func (e *external) clear(ctx context.Context, mg *v1alpha1.Cluster) error {
 	p := mg.Spec.ForProvider
-	e.informed.of(ctx, mg.Name)
+	e.informed.Of(ctx, mg.Name)
 	if err := e.unrequest(ctx, p); err != nil {
 		return err
 	}
-	err := e.client.Delete(ctx, reader(p))
-	if client.IgnoreNotFound(err) != nil && !kerrors.IsForbidden(err) {
-		return errors.Wrap(err, "cannot delete the right to read the context's credential")
+	if err := e.rights().Take(ctx, reader(p)); err != nil {
+		return err
 	}
 	if e.kept != nil {
 		if err := e.keeper.forget(ctx, e.kept); err != nil {
@@ -155,7 +154,7 @@ func (e *external) mayRead(ctx context.Context, mg *v1alpha1.Cluster) (bool, err
 func (e *external) letGo(ctx context.Context, mg *v1alpha1.Cluster) {
 	p := mg.Spec.ForProvider
 	e.lines.drop(mg.Name)
-	e.informed.of(ctx, mg.Name)
+	e.informed.Of(ctx, mg.Name)
 	e.registered.forget(mg.Name)
 	e.targets.Remove(target.NameOf(p.Identity.Tenant, p.Context))
 }

@@ -89,7 +89,7 @@ func TestDeletionLeavesNothing(t *testing.T) {
 	if s := tokenIn("edge-admin", ""); w.kube.Get(t.Context(), client.ObjectKeyFromObject(s), s) != nil {
 		t.Error("the tenant's own Secret was deleted")
 	}
-	if len(w.c.lines.byCluster) != 0 || len(w.c.informed.byCluster) != 0 || len(w.c.registered.keys) != 0 {
+	if len(w.c.lines.byCluster) != 0 || !w.c.informed.Empty() || len(w.c.registered.keys) != 0 {
 		t.Error("something is still held for the cluster")
 	}
 }

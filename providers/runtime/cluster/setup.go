@@ -25,6 +25,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/referred"
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
@@ -43,7 +44,7 @@ func Setup(mgr manager.Manager, o kit.Options, targets *target.Targets) error {
 		return errors.Wrap(err, "cannot make a client that watches credentials")
 	}
 	held := newLines(usual)
-	told := newInformed(watcher, held.wake)
+	told := referred.NewWatches(watcher, held.wake)
 	for _, r := range []manager.Runnable{held, told} {
 		if err := mgr.Add(r); err != nil {
 			return errors.Wrap(err, "cannot add the lines to clusters")
@@ -95,7 +96,7 @@ type connector struct {
 	keeper     keeper
 	offers     offers
 	lines      *lines
-	informed   *informed
+	informed   *referred.Watches
 	targets    *target.Targets
 	registered *registry
 	tracker    resource.ModernTracker

@@ -30,6 +30,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/runtime/cluster/seal"
+	"github.com/steading-dev/steading/providers/runtime/referred"
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
@@ -58,8 +59,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithStatusSubresource(&v1alpha1.Cluster{}, &v1alpha1.Placement{}, &steading.Context{}).WithReturnManagedFields().Build()
 	held := newLines(quick)
 	t.Cleanup(func() { held.drop("acme-edge") })
-	told := newInformed(metadatafake.NewSimpleMetadataClient(s), func(string) {})
-	t.Cleanup(func() { told.of(context.Background(), "acme-edge") })
+	told := referred.NewWatches(metadatafake.NewSimpleMetadataClient(s), func(string) {})
+	t.Cleanup(func() { told.Of(context.Background(), "acme-edge") })
 	w.c = &connector{
 		o: kit.Options{Log: logging.NewNopLogger(), Clock: clock.RealClock{}, Deletion: kit.Backoff{First: time.Hour},
 			Claims: kit.NewClaimReporter(w.kube, w.kube, w.events)},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -27,10 +28,23 @@ func (c *charts) resolve(ctx context.Context, s placement.ChartSource) (placemen
 	if err != nil {
 		return placement.ResolvedChart{}, err
 	}
-	r := placement.ResolvedChart{}
-	if r.Digest, err = registry.Resolve(ctx, s.Repository, s.Version); err != nil {
-		return placement.ResolvedChart{}, err
+	r := placement.ResolvedChart{Digest: s.Pinned}
+	if r.Digest == "" {
+		r.Digest, err = registry.Resolve(ctx, s.Repository, s.Version)
 	}
+	switch {
+	case errors.Is(err, oci.ErrAbsent):
+		return placement.ResolvedChart{}, &placement.AbsentError{Err: err}
+	case err != nil:
+		return placement.ResolvedChart{}, err
+	case s.Values != "":
+		return componentOf(ctx, registry, s, r)
+	}
+	return runtimeOf(ctx, registry, s, r)
+}
+
+// runtimeOf tells what the runtime's chart needs.
+func runtimeOf(ctx context.Context, registry oci.Client, s placement.ChartSource, r placement.ResolvedChart) (placement.ResolvedChart, error) {
 	for docker, to := range map[bool]*steading.Resources{false: &r.Floor, true: &r.DockerFloor} {
 		chart, err := registry.PullChart(ctx, s.Repository, r.Digest)
 		if err != nil {
@@ -39,6 +53,22 @@ func (c *charts) resolve(ctx context.Context, s placement.ChartSource) (placemen
 		if *to, err = floor.Of(chart, docker); err != nil {
 			return placement.ResolvedChart{}, errors.Wrapf(err, "cannot tell what chart %s version %s needs", s.Repository, s.Version)
 		}
+	}
+	return r, nil
+}
+
+// componentOf tells what a component's chart needs.
+func componentOf(ctx context.Context, registry oci.Client, s placement.ChartSource, r placement.ResolvedChart) (placement.ResolvedChart, error) {
+	chart, err := registry.PullChart(ctx, s.Repository, r.Digest)
+	if err != nil {
+		return placement.ResolvedChart{}, err
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal([]byte(s.Values), &values); err != nil {
+		return placement.ResolvedChart{}, errors.Wrapf(err, "cannot read the values for chart %s", s.Repository)
+	}
+	if r.Needs, err = floor.OfComponent(chart, values); err != nil {
+		r.NeedsProblem = errors.Wrapf(err, "cannot tell what chart %s version %s needs", s.Repository, s.Version).Error()
 	}
 	return r, nil
 }

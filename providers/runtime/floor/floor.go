@@ -1,4 +1,4 @@
-// Package floor tells what the runtime chart needs at least, by rendering it.
+// Package floor tells what the runtime chart, and the charts of components, need at least, by rendering them.
 package floor
 
 import (

@@ -28,6 +28,11 @@ func Render(c *chart.Chart, release, namespace string, values map[string]any) ([
 	if err != nil {
 		return nil, fmt.Errorf("cannot render chart %s: %w", c.Name(), err)
 	}
+	return objectsIn(c, manifests)
+}
+
+// objectsIn what a chart rendered, by the names of its files.
+func objectsIn(c *chart.Chart, manifests map[string]string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, name := range slices.Sorted(maps.Keys(manifests)) {
 		if base := path.Base(name); strings.HasPrefix(base, "_") || base == chartutil.NotesName {

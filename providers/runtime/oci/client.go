@@ -112,10 +112,10 @@ func (s *session) manifest(ctx context.Context, repo name.Repository, reference 
 	return m, m.check(reference, res.Header.Get("Docker-Content-Digest"))
 }
 
-// errAbsent is a registry's own word that it has no such manifest.
-var errAbsent = errors.New("the registry has no such version; push it, or correct repository and version")
+// ErrAbsent is a registry's own word that it has no such manifest.
+var ErrAbsent = errors.New("the registry has no such version; push it, or correct repository and version")
 
-// notFound is errAbsent if a registry said so. A web server's page says that something stands between us and the
+// notFound is ErrAbsent if a registry said so. A web server's page says that something stands between us and the
 // registry.
 func (s *session) notFound(res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
@@ -140,7 +140,7 @@ func (s *session) notFound(res *http.Response) error {
 	if res.Request.URL.Host != s.host {
 		return fmt.Errorf("the registry redirects to %s, which answers 404 Not Found", res.Request.URL.Host)
 	}
-	return errAbsent
+	return ErrAbsent
 }
 
 var errNonsense = errors.New("the registry's answer is not an image manifest")

@@ -15,6 +15,9 @@ func explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("the registry does not answer in time")
 	}
+	if errors.Is(err, ErrAbsent) {
+		return ErrAbsent
+	}
 	switch status := statusOf(err); status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return errors.New("the registry denies access; check the pull secret's entry for this host")
@@ -35,8 +38,8 @@ func reason(err error) string {
 		return "the registry does not answer in time"
 	case errors.Is(err, errPlainHTTP):
 		return errPlainHTTP.Error()
-	case errors.Is(err, errAbsent):
-		return errAbsent.Error()
+	case errors.Is(err, ErrAbsent):
+		return ErrAbsent.Error()
 	case status != 0:
 		return fmt.Sprintf("the registry answers %d %s", status, http.StatusText(status))
 	case errors.As(err, &network):
@@ -49,7 +52,7 @@ func reason(err error) string {
 
 // statusOf is the HTTP status a registry refused with, 0 when it did not get as far.
 func statusOf(err error) int {
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, ErrAbsent) {
 		return http.StatusNotFound
 	}
 	var refused *transport.Error

@@ -57,7 +57,7 @@ func (c Client) probe(ctx context.Context, control, image string) Finding {
 	switch {
 	case err == nil:
 		return Finding{Answer: Present, Message: fmt.Sprintf("%s is published", image)}
-	case !errors.Is(err, errAbsent):
+	case !errors.Is(err, ErrAbsent):
 		return inconclusive("cannot tell whether %s is published: %s", image, reason(err))
 	case !proven:
 		return inconclusive("%s is not visible without a credential, which does not mean that it is missing", image)

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"strings"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -62,20 +63,37 @@ func (t *tally) resources(a Applicant, v *verdict) *v1alpha1.Refusal {
 	return nil
 }
 
-// floor refuses what the runtime's own containers and volumes do not fit in.
+// floor refuses what the containers and volumes of the runtime and the components do not fit in.
 func (t *tally) floor(a Applicant, want steading.Resources) *v1alpha1.Refusal {
-	floor := t.Floor(a.Request.Docker).Amounts()
+	floor := t.Floor(a.Request.Docker)
+	for _, c := range a.Components {
+		floor = floor.Add(c.within(want))
+	}
+	for i, w := range want.Amounts() {
+		if least := floor.Amounts()[i].Quantity; w.Quantity.Cmp(least) < 0 {
+			return refuse(steading.ReasonBelowFloor, "%s %s is below the %s that %s, %s short: %s",
+				w.Name, show(w.Quantity), show(least), t.needing(a, want, w.Name), show(minus(least, w.Quantity)), t.raise(a, w.Name))
+		}
+	}
+	return nil
+}
+
+// needing says who needs the floor of a resource, and how much of it each where there are several.
+func (t *tally) needing(a Applicant, want steading.Resources, resource string) string {
 	runtime := "the runtime"
 	if a.Request.Docker {
 		runtime = "the runtime with its docker sidecar"
 	}
-	for i, w := range want.Amounts() {
-		if w.Quantity.Cmp(floor[i].Quantity) < 0 {
-			return refuse(steading.ReasonBelowFloor, "%s %s is below the %s that %s needs, %s short: %s",
-				w.Name, show(w.Quantity), show(floor[i].Quantity), runtime, show(minus(floor[i].Quantity, w.Quantity)), t.raise(a, w.Name))
+	parts := []string{fmt.Sprintf("%s (%s)", runtime, show(amountOf(t.Floor(a.Request.Docker), resource)))}
+	for _, c := range a.Components {
+		if q := amountOf(c.within(want), resource); !q.IsZero() {
+			parts = append(parts, fmt.Sprintf("component %s (%s)", c.Request.Name, show(q)))
 		}
 	}
-	return nil
+	if len(parts) == 1 {
+		return runtime + " needs"
+	}
+	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1] + " need"
 }
 
 // raise says how to ask for more of a resource.

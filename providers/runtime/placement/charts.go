@@ -12,6 +12,7 @@ import (
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/runtime/floor"
 )
 
 // A ChartSource is where the chart of environments comes from, with what it takes to read it.
@@ -21,6 +22,10 @@ type ChartSource struct {
 	PullSecret string
 	// Insecure is the host that is spoken to by plain HTTP, if it is the repository's.
 	Insecure string
+	// Pinned is the digest that the version was resolved to before. Empty: the registry is asked for it.
+	Pinned string
+	// Values that a component's chart is rendered with, as JSON. Empty: it is the runtime's chart.
+	Values string
 }
 
 // A ResolvedChart is pinned by digest.
@@ -29,6 +34,9 @@ type ResolvedChart struct {
 	Digest string
 	// Floor is the least that the chart can run with, DockerFloor the same with the docker sidecar.
 	Floor, DockerFloor steading.Resources
+	// Needs of a component's chart. NeedsProblem says why they cannot be told.
+	Needs        floor.Needs
+	NeedsProblem string
 }
 
 // Charts know the digest of a chart's version, and what it needs.
@@ -40,6 +48,15 @@ type Charts interface {
 
 // ErrAsking says that the registry is being asked for a chart.
 var ErrAsking = errors.New("the registry is being asked for the chart")
+
+// An AbsentError says that a registry was asked, and does not have the chart at that version.
+type AbsentError struct{ Err error }
+
+// Error is the registry's.
+func (e *AbsentError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the registry's.
+func (e *AbsentError) Unwrap() error { return e.Err }
 
 // ResolveFunc asks a registry for a chart's version.
 type ResolveFunc func(ctx context.Context, source ChartSource) (ResolvedChart, error)
@@ -55,6 +72,9 @@ const (
 	chartTimeout = time.Minute
 	// chartIdle is how long a chart is kept that no tenant asked for: longer than tenants poll.
 	chartIdle = 3 * time.Hour
+	// componentIdle is the same for a component's. It is asked for only while it is decided on, and there is one for all
+	// values that a tenant tries.
+	componentIdle = 15 * time.Minute
 )
 
 // A Resolver is the Charts that asks registries, one question at a time and in the background, so that admission never
@@ -96,6 +116,7 @@ func (r *Resolver) Resolve(tenant string, source ChartSource) (ResolvedChart, er
 	defer r.mu.Unlock()
 	a := r.answers[source]
 	if a == nil {
+		r.sweep()
 		a = &answer{err: ErrAsking}
 		r.answers[source] = a
 		r.queue.Add(source)
@@ -152,18 +173,40 @@ func (r *Resolver) next(ctx context.Context) bool {
 func (r *Resolver) idle(source ChartSource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.clock.Since(r.answers[source].asked) <= chartIdle {
+	if !r.unwanted(source) {
 		return false
 	}
 	delete(r.answers, source)
 	return true
 }
 
+// unwanted reports whether nobody has asked for a chart for long. One that was forgotten is.
+func (r *Resolver) unwanted(source ChartSource) bool {
+	a, ok := r.answers[source]
+	idle := chartIdle
+	if source.Values != "" {
+		idle = componentIdle
+	}
+	return !ok || r.clock.Since(a.asked) > idle
+}
+
+// sweep forgets the charts that were answered and that nobody wants any more.
+func (r *Resolver) sweep() {
+	for source, a := range r.answers {
+		if a.chart.Digest != "" && r.unwanted(source) {
+			delete(r.answers, source)
+		}
+	}
+}
+
 // learn keeps an answer and returns the tenants to wake. A registry that fails after it answered changes nothing.
 func (r *Resolver) learn(source ChartSource, chart ResolvedChart, err error) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := r.answers[source]
+	a, ok := r.answers[source]
+	if !ok {
+		return nil
+	}
 	if err != nil && a.chart.Digest != "" {
 		return nil
 	}

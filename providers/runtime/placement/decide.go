@@ -135,7 +135,7 @@ func after(a, b bool) int {
 }
 
 // verdict on one applicant: a grant, or a refusal, and the steps that were taken to it. An undecided one is a grant but for
-// the chart.
+// charts.
 type verdict struct {
 	grant     v1alpha1.Grant
 	refusal   *v1alpha1.Refusal
@@ -156,7 +156,7 @@ func (v *verdict) step(format string, args ...any) {
 }
 
 // judge goes through the rules in the order in which they are documented: the place, the limit, the docker sidecar, the
-// floor, the cap, the total, the chart.
+// components, the floor, the cap, the total, the chart.
 func (t *tally) judge(a Applicant) verdict {
 	v := verdict{}
 	if v.refusal = t.closed(); v.refusal != nil {
@@ -165,7 +165,7 @@ func (t *tally) judge(a Applicant) verdict {
 	if record(a.Request) {
 		return t.judgeRecord(a, v)
 	}
-	for _, rule := range []func(Applicant, *verdict) *v1alpha1.Refusal{t.place, t.limit, t.docker, t.resources, t.chart} {
+	for _, rule := range []func(Applicant, *verdict) *v1alpha1.Refusal{t.place, t.limit, t.docker, t.components, t.resources, t.chart} {
 		if v.refusal = rule(a, &v); v.refusal != nil {
 			return v
 		}

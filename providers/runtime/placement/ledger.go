@@ -65,6 +65,8 @@ func (p *pass) entries() []v1alpha1.LedgerEntry {
 		request := d.Held.Request
 		// Neither is decided on.
 		request.Stopped, request.DryRun = false, false
+		// The grant tells which components were asked for, in less space.
+		request.Components = nil
 		entries = append(entries, v1alpha1.LedgerEntry{UID: d.UID, Placement: name[d.UID], Grant: d.Held.Grant, Request: &request})
 	}
 	slices.SortFunc(entries, func(a, b v1alpha1.LedgerEntry) int {

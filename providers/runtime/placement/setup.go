@@ -108,7 +108,12 @@ func enqueueAllTenants(c client.Reader) handler.EventHandler {
 
 // sourceOf the runtime's chart.
 func sourceOf(config *v1alpha1.ClusterProviderConfig) ChartSource {
-	s := ChartSource{ChartSource: config.Spec.RuntimeChart}
+	return sourceIn(config, config.Spec.RuntimeChart)
+}
+
+// sourceIn is where a chart comes from, with what the operator says about its registry.
+func sourceIn(config *v1alpha1.ClusterProviderConfig, chart v1alpha1.ChartSource) ChartSource {
+	s := ChartSource{ChartSource: chart}
 	if ref := config.Spec.PullSecretRef; ref != nil {
 		s.PullSecret = ref.Name
 	}

@@ -1,12 +1,14 @@
 package placement
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/runtime/floor"
 )
 
 // State is all that a decision about a tenant's environments depends on.
@@ -69,6 +71,20 @@ type Applicant struct {
 	Paused bool
 	// Held is what it was granted. Nil: nothing.
 	Held *Holding
+	// Components that it asks for. They are looked for only when it is decided on.
+	Components []Candidate
+}
+
+// A Candidate is a component that is asked for, as far as its chart is known.
+type Candidate struct {
+	// Request for it.
+	Request v1alpha1.ComponentRequest
+	// Chart to deploy. Nil: there is none, for Refusal, or the registries are being asked.
+	Chart *v1alpha1.Chart
+	// Needs of the chart. Nil: they cannot be told, and are not counted.
+	Needs *floor.Needs
+	// Refusal says why it cannot be deployed.
+	Refusal *v1alpha1.Refusal
 }
 
 // A Holding is a grant, and the request that it answers.
@@ -110,8 +126,22 @@ func (a Applicant) pending() bool {
 		return a.Request.Version != a.Held.Request.Version ||
 			a.Request.Context != "" && a.Request.Context != a.Held.Grant.Context ||
 			a.Request.Docker != a.Held.Request.Docker ||
+			!granted(a.Request.Components, a.Held.Grant.Components) ||
 			!sameSize(a.Request.Size, a.Held.Request.Size)
 	}
+}
+
+// granted reports whether the components that are asked for are those that were granted.
+func granted(asked []v1alpha1.ComponentRequest, have []v1alpha1.GrantedComponent) bool {
+	if len(asked) != len(have) {
+		return false
+	}
+	for _, r := range asked {
+		if !slices.ContainsFunc(have, r.GrantedBy) {
+			return false
+		}
+	}
+	return true
 }
 
 // settled reports whether the environment was placed already: it was admitted with a version before.

@@ -103,7 +103,7 @@ func (p *pass) applicants(ctx context.Context) error {
 		if !ok {
 			at = pl.CreationTimestamp.Time
 		}
-		p.state.Applicants = append(p.state.Applicants, Applicant{
+		a := Applicant{
 			UID:         pl.UID,
 			Environment: fp.Identity.Environment,
 			Claimed:     at,
@@ -111,7 +111,11 @@ func (p *pass) applicants(ctx context.Context) error {
 			Leaving:     meta.WasDeleted(pl),
 			Paused:      meta.IsPaused(pl),
 			Held:        held[pl.UID],
-		})
+		}
+		if a.pending() || a.Request.DryRun {
+			a.Components = p.candidates(a)
+		}
+		p.state.Applicants = append(p.state.Applicants, a)
 	}
 	return nil
 }

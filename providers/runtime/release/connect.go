@@ -75,7 +75,7 @@ func connectHelm(ctx context.Context, t *target.Target, p v1alpha1.ReleaseParame
 		rest:    cfg,
 		name:    p.ReleaseName,
 		witness: w,
-		stamp:   stamp{identity: p.Identity, namespace: p.Namespace, mapper: t.Mapper},
+		stamp:   stampOf(p, t.Mapper),
 	}, nil
 }
 

@@ -51,7 +51,7 @@ func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Release, ns
 		}
 		return there, err
 	}
-	if standing, err := e.edges(ctx, mg); err != nil || len(standing) > 0 {
+	if standing, err := e.youngers(ctx, mg); err != nil || len(standing) > 0 {
 		e.deleting(mg, "waiting for "+standing.String())
 		// Its deletion wakes us.
 		kit.After(ctx, e.o.Deletion.Next(mg.GetDeletionTimestamp().Time, e.o.Clock.Now()))
@@ -65,8 +65,12 @@ func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Release, ns
 	return e.uninstallAgain(ctx, mg, op)
 }
 
-// edges of the environment that still stand. They go first, so that no name points at a service that is gone.
-func (e *external) edges(ctx context.Context, mg *v1alpha1.Release) (kit.Standing, error) {
+// youngers are the edges of the environment that still stand. They go first, so that no name points at a service that is
+// gone. A component may go while its environment stays, and its Edge with it.
+func (e *external) youngers(ctx context.Context, mg *v1alpha1.Release) (kit.Standing, error) {
+	if mg.Spec.ForProvider.Component != nil {
+		return nil, nil
+	}
 	y := kit.Youngers{Reader: e.system, Kinds: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeKind)}}
 	return y.Standing(ctx, names.LabelComposite, string(mg.Spec.ForProvider.Identity.UID))
 }
@@ -102,7 +106,8 @@ func (e *external) uninstallAgain(ctx context.Context, mg *v1alpha1.Release, op 
 // namespaceIsDue reports whether the namespace is going to be deleted next, which takes all of the release with it.
 func (e *external) namespaceIsDue(ctx context.Context, mg *v1alpha1.Release) (bool, error) {
 	b := &v1alpha1.Boundary{}
-	err := e.system.Get(ctx, client.ObjectKey{Namespace: mg.Namespace, Name: mg.Name}, b)
+	id := mg.Spec.ForProvider.Identity
+	err := e.system.Get(ctx, client.ObjectKey{Namespace: mg.Namespace, Name: names.Environment(id.Tenant, id.Environment)}, b)
 	if kerrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -117,6 +122,9 @@ func (e *external) deleting(mg *v1alpha1.Release, why string) {
 // forget what this process knew of a release that is gone.
 func (e *external) forget(ctx context.Context, mg *v1alpha1.Release) error {
 	e.operations.forget(keyOf(mg))
+	if err := e.values.letGo(ctx, mg); err != nil {
+		return err
+	}
 	if mg.GetCondition(steading.ConditionDeletionBlocked).Status != corev1.ConditionTrue {
 		return nil
 	}

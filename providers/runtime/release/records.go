@@ -28,6 +28,9 @@ const (
 	labelChoice = "release.steading.dev/image-choice"
 	labelReason = "release.steading.dev/image-reason"
 
+	// labelPower is the power that a component was deployed in. The runtime's is among its values.
+	labelPower = "release.steading.dev/power"
+
 	// labelWorkloads is how many Deployments and StatefulSets the chart made.
 	labelWorkloads = "release.steading.dev/workloads"
 
@@ -46,6 +49,8 @@ type record struct {
 	failed   string
 	choice   steading.ImageChoice
 	reason   string
+	// power of a component.
+	power steading.Power
 	// workloads that the revision has.
 	workloads int
 	identity  v1alpha1.Identity
@@ -126,6 +131,7 @@ func recordOf(l map[string]string, created time.Time) record {
 		failed:   l[labelFailed],
 		choice:   steading.ImageChoice(l[labelChoice]),
 		reason:   l[labelReason],
+		power:    steading.Power(l[labelPower]),
 		identity: v1alpha1.Identity{Tenant: l[names.LabelTenant], Environment: l[names.LabelEnvironment], UID: types.UID(l[names.LabelComposite])},
 		created:  created,
 	}

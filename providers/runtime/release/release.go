@@ -37,10 +37,13 @@ type external struct {
 	cache  client.Reader
 	helm   helmOf
 	source source
+	// values that a component's claim refers to, on the control plane.
+	values valuesSource
 
 	// judged by Observe, carried out by Update.
 	verdict verdict
 	history history
+	want    string
 }
 
 // helmOf is Helm on the release's cluster, as the namespace's deployer.
@@ -70,7 +73,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Release) (managed.E
 		return managed.ExternalObservation{}, err
 	}
 	v := s.judge()
-	e.verdict, e.history = v, s.history
+	e.verdict, e.history, e.want = v, s.history, s.want()
 	if !v.quiet {
 		if err := e.report(ctx, mg, s, v); err != nil {
 			return managed.ExternalObservation{}, err
@@ -103,11 +106,14 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Release, ns *corev1.Na
 		now:           e.o.Clock.Now(),
 		usable:        ns != nil && ns.DeletionTimestamp == nil && kit.Stamped(ns, p.Identity),
 	}
+	var err error
+	if s.from, err = e.values.versions(ctx, mg); err != nil {
+		return s, err
+	}
 	if !s.usable || (s.last != nil && s.last.running) {
 		// Helm's records change under an operation in flight, and mean nothing before its end.
 		return s, nil
 	}
-	var err error
 	if s.history, err = e.helm.history(ctx, p); err != nil {
 		return s, err
 	}
@@ -200,11 +206,11 @@ func (e *external) served(ctx context.Context, mg *v1alpha1.Release, last record
 		}
 		return nil
 	}
-	now := v1alpha1.Deployed{Version: p.Version, Power: p.Power, Caps: p.Caps, Revision: last.revision}
+	now := v1alpha1.Deployed{Version: versionOf(p), Power: p.Power, Caps: p.Caps, Revision: last.revision}
 	if st.Deployed != nil && st.Deployed.Revision == now.Revision {
 		return nil
 	}
-	for _, t := range transitions(st.Deployed, now) {
+	for _, t := range e.transitions(p, st.Deployed, now) {
 		err := e.usage.Record(ctx, usage.Entry{
 			Identity: p.Identity, Transition: t, Revision: now.Revision, Time: e.o.Clock.Now(),
 			Version: p.Version, Context: p.Context, Caps: p.Caps.DeepCopy(),
@@ -213,7 +219,7 @@ func (e *external) served(ctx context.Context, mg *v1alpha1.Release, last record
 			return err
 		}
 	}
-	if st.Deployed == nil {
+	if st.Deployed == nil && p.Component == nil {
 		e.readyAtLast(ctx, p)
 	}
 	st.Deployed = &now
@@ -227,6 +233,14 @@ func (e *external) readyAtLast(ctx context.Context, p v1alpha1.ReleaseParameters
 	if err == nil && claim != nil {
 		readySeconds.Observe(e.o.Clock.Since(claim.CreationTimestamp.Time).Seconds())
 	}
+}
+
+// transitions of the environment. They are the runtime's.
+func (e *external) transitions(p v1alpha1.ReleaseParameters, before *v1alpha1.Deployed, now v1alpha1.Deployed) []v1alpha1.Transition {
+	if p.Component != nil {
+		return nil
+	}
+	return transitions(before, now)
 }
 
 // transitions from what served before to what serves now.
@@ -252,6 +266,9 @@ func transitions(before *v1alpha1.Deployed, now v1alpha1.Deployed) []v1alpha1.Tr
 // reportImage says which image was chosen for the version asked for: by the last operation, or else as Helm's record has it.
 func (e *external) reportImage(ctx context.Context, mg *v1alpha1.Release, s sight) error {
 	p, st := mg.Spec.ForProvider, &mg.Status.AtProvider
+	if p.Component != nil {
+		return nil
+	}
 	if s.last != nil && stands(s.last.image, p) {
 		st.Image = s.last.image
 	}
@@ -259,7 +276,7 @@ func (e *external) reportImage(ctx context.Context, mg *v1alpha1.Release, s sigh
 		return nil
 	}
 	last := s.history.last()
-	if last == nil || last.request != digest(p) || last.choice == "" || (s.last != nil && s.last.running) {
+	if last == nil || last.request != s.want() || last.choice == "" || (s.last != nil && s.last.running) {
 		st.Image = nil
 		return nil
 	}
@@ -283,18 +300,21 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.Release) (managed.Ex
 
 // Update begins the operation that the verdict asks for. It does not wait for it.
 func (e *external) Update(_ context.Context, mg *v1alpha1.Release) (managed.ExternalUpdate, error) {
-	p, want := *mg.Spec.ForProvider.DeepCopy(), digest(mg.Spec.ForProvider)
+	p, want := *mg.Spec.ForProvider.DeepCopy(), e.want
 	switch e.verdict.act {
 	case nothing:
 	case deploy:
 		image := mg.Status.AtProvider.Image.DeepCopy()
 		e.operations.begin(keyOf(mg), deploying, want, func(ctx context.Context) (*steading.ChosenImage, error) { //nolint:contextcheck // It outlives the reconcile.
+			if p.Component != nil {
+				return nil, e.deployComponent(ctx, p, want)
+			}
 			return e.deploy(ctx, p, image)
 		})
 	case rollback:
 		to, why := *e.history.get(e.verdict.to), e.verdict.message
 		e.operations.begin(keyOf(mg), rollingBack, want, func(ctx context.Context) (*steading.ChosenImage, error) { //nolint:contextcheck // It outlives the reconcile.
-			return nil, e.rollback(ctx, p, to, why)
+			return nil, e.rollback(ctx, p, want, to, why)
 		})
 	}
 	return managed.ExternalUpdate{}, nil
@@ -325,15 +345,28 @@ func (e *external) deploy(ctx context.Context, p v1alpha1.ReleaseParameters, ima
 	})
 }
 
-func (e *external) rollback(ctx context.Context, p v1alpha1.ReleaseParameters, to record, why string) error {
+func (e *external) rollback(ctx context.Context, p v1alpha1.ReleaseParameters, want string, to record, why string) error {
+	if p.Component != nil {
+		p.Power = to.power
+	}
 	h, err := e.helm.engine(ctx, p)
 	if err != nil {
 		return err
 	}
 	l := labels(p.Identity)
-	l[labelRequest], l[labelFailed] = to.request, digest(p)
+	l[labelRequest], l[labelFailed] = to.request, want
 	l[labelChoice], l[labelReason], l[labelWorkloads] = string(to.choice), to.reason, strconv.Itoa(to.workloads)
-	return h.rollback(to.revision, l, why)
+	if p.Component == nil {
+		return h.rollback(to.revision, l, why)
+	}
+	delete(l, labelChoice)
+	delete(l, labelReason)
+	l[labelPower] = string(to.power)
+	if err := h.rollback(to.revision, l, why); err != nil {
+		// The values of that revision are not known here.
+		return &redactedError{msg: fmt.Sprintf("cannot go back to revision %d; Helm's error is withheld, since it may quote values", to.revision), err: err}
+	}
+	return nil
 }
 
 // Delete begins to uninstall the release. It does not wait for it.

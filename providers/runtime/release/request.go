@@ -13,9 +13,12 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
-// digest of what is asked for. Two requests with one digest are one request: the second changes nothing. It is made of
+// digest of what is asked for, a component's with the versions of what its values come from. Two requests with one digest are one request: the second changes nothing. It is made of
 // what the spec says, not of what this version of the provider makes of it, so that a new provider redeploys nobody.
-func digest(p v1alpha1.ReleaseParameters) string {
+func digest(p v1alpha1.ReleaseParameters, from ...string) string {
+	if p.Component != nil {
+		return digestOf(componentRequestOf(p, from))
+	}
 	type request struct {
 		UID        string          `json:"uid"`
 		Chart      string          `json:"chart"`
@@ -45,7 +48,11 @@ func digest(p v1alpha1.ReleaseParameters) string {
 	if p.Values != nil {
 		r.Values = p.Values.Raw
 	}
-	raw, err := json.Marshal(r)
+	return digestOf(r)
+}
+
+func digestOf(request any) string {
+	raw, err := json.Marshal(request)
 	if err != nil {
 		// Only values that are not JSON. The API server takes none.
 		raw = []byte(err.Error())

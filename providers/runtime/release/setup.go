@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/runtime/oci"
+	"github.com/steading-dev/steading/providers/runtime/referred"
 	"github.com/steading-dev/steading/providers/runtime/target"
 	"github.com/steading-dev/steading/providers/runtime/usage"
 )
@@ -52,36 +54,91 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o.Charts = &oci.ChartCache{}
 	}
 	done := make(chan event.GenericEvent, 256)
-	ops := newOperations(o.Clock, func(release types.NamespacedName) {
-		done <- event.GenericEvent{Object: &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: release.Namespace, Name: release.Name}}}
-	})
+	ops := newOperations(o.Clock, func(release types.NamespacedName) { done <- releaseEvent(release) })
 	if err := mgr.Add(ops); err != nil {
 		return errors.Wrap(err, "cannot add Helm's operations to the manager")
+	}
+	watcher, err := metadata.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return errors.Wrap(err, "cannot make a client that watches values")
+	}
+	watches := referred.NewWatches(watcher, func(name string) {
+		done <- releaseEvent(types.NamespacedName{Namespace: names.SystemNamespace, Name: name})
+	})
+	if err := mgr.Add(watches); err != nil {
+		return errors.Wrap(err, "cannot add the watches of values")
 	}
 	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseKind)
 	c := &connector{
 		o: o, operations: ops, client: mgr.GetClient(), system: mgr.GetAPIReader(),
 		tracker: kit.NewTracker(mgr.GetClient(), &v1alpha1.ProviderConfigUsage{}),
+		values: referredValues{
+			reader: mgr.GetAPIReader(), watches: watches,
+			rights: referred.Rights{Client: mgr.GetClient(), Reader: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Claims: o.Claims},
+		},
 	}
-	b := kit.WatchEnvironmentClaims(kit.Watch(mgr, &v1alpha1.Release{}, v1alpha1.ReleaseKind, o.Options)).
-		Watches(&v1alpha1.Edge{}, kit.EnqueueSameName(), builder.WithPredicates(kit.Gone())).
+	w := waker{cache: mgr.GetClient()}
+	b := kit.WatchEnvironmentClaimsFor(kit.Watch(mgr, &v1alpha1.Release{}, v1alpha1.ReleaseKind, o.Options), w.all).
+		Watches(&v1alpha1.Edge{}, kit.EnqueueEnvironment(), builder.WithPredicates(kit.Gone())).
 		WatchesRawSource(runtimesource.Channel(done, &handler.EnqueueRequestForObject{}))
 	for _, seen := range []client.Object{
 		&corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{},
 		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{},
 	} {
-		b = b.WatchesRawSource(o.Targets.Subscribe(seen, releaseOf))
+		b = b.WatchesRawSource(o.Targets.Subscribe(seen, w.object))
 	}
 	return errors.Wrap(b.Complete(kit.Reconciler(mgr, kind, o.Options, c)), "cannot set up the controller of releases")
 }
 
-// releaseOf is the Release whose namespace an object is, or is in: they have the same name.
-func releaseOf(_ string, obj client.Object) []reconcile.Request {
-	name := obj.GetNamespace()
-	if name == "" {
-		name = obj.GetName()
+func releaseEvent(release types.NamespacedName) event.GenericEvent {
+	return event.GenericEvent{Object: &v1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: release.Namespace, Name: release.Name}}}
+}
+
+// A waker maps what happened on a target to the Releases that it concerns.
+type waker struct{ cache client.Reader }
+
+// object wakes the Release that an object is of: the component's whose name it carries, or else the runtime's, which has the
+// namespace's name. The namespace and the account that deploys into it concern all.
+func (w waker) object(_ string, obj client.Object) []reconcile.Request {
+	namespace, l := obj.GetNamespace(), obj.GetLabels()
+	_, whole := obj.(*corev1.Namespace)
+	if whole {
+		namespace = obj.GetName()
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: name}}}
+	if whole || obj.GetName() == names.Deployer {
+		if tenant, environment := l[names.LabelTenant], l[names.LabelEnvironment]; namespace == names.EnvironmentNamespace(tenant, environment) {
+			return requests(w.all(context.Background(), tenant, environment)...)
+		}
+	}
+	if component := l[names.LabelComponent]; component != "" {
+		return requests(names.ComponentIn(namespace, component))
+	}
+	return requests(namespace)
+}
+
+// all Releases of an environment by name, the runtime's even if it is not known.
+func (w waker) all(ctx context.Context, tenant, environment string) []string {
+	runtime := names.Environment(tenant, environment)
+	found := []string{runtime}
+	l := &v1alpha1.ReleaseList{}
+	err := w.cache.List(ctx, l, client.InNamespace(names.SystemNamespace), client.MatchingLabels{names.LabelTenant: tenant, names.LabelEnvironment: environment})
+	if err != nil {
+		return found
+	}
+	for i := range l.Items {
+		if l.Items[i].Name != runtime {
+			found = append(found, l.Items[i].Name)
+		}
+	}
+	return found
+}
+
+func requests(releases ...string) []reconcile.Request {
+	out := make([]reconcile.Request, 0, len(releases))
+	for _, name := range releases {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: name}})
+	}
+	return out
 }
 
 type connector struct {
@@ -90,6 +147,7 @@ type connector struct {
 	client     client.Client
 	system     client.Reader
 	tracker    resource.ModernTracker
+	values     valuesSource
 }
 
 // Connect reaches the cluster of the Release's context. While it is being deleted, not reaching it is the external
@@ -100,7 +158,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Release) (managed.
 	}
 	e := &external{
 		o: c.o.Options, operations: c.operations, rollbackAfter: c.o.RollbackAfter, system: c.system,
-		usage: usage.Log{Client: c.client, Reader: c.system},
+		usage: usage.Log{Client: c.client, Reader: c.system}, values: c.values,
 	}
 	t, err := c.o.Targets.Get(ctx, target.NameOf(mg.Spec.ForProvider.Identity.Tenant, mg.Spec.ForProvider.Context))
 	if err != nil {

@@ -15,14 +15,28 @@ import (
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
 // A stamp is the post-renderer of every Helm action: it puts the environment's identity on each object and pod template,
 // and refuses what an environment's chart may not make.
 type stamp struct {
-	identity  v1alpha1.Identity
+	identity v1alpha1.Identity
+	// component by name. Empty: it is the runtime.
+	component string
 	namespace string
 	mapper    meta.RESTMapper
+	// stopped scales to zero what is rendered.
+	stopped bool
+}
+
+// stampOf a release. The runtime's chart is told by its values that it is stopped; a component's is not told.
+func stampOf(p v1alpha1.ReleaseParameters, m meta.RESTMapper) stamp {
+	s := stamp{identity: p.Identity, namespace: p.Namespace, mapper: m}
+	if p.Component != nil {
+		s.component, s.stopped = p.Component.Name, p.Power == steading.PowerStopped
+	}
+	return s
 }
 
 // A refusedError says that a chart may not be deployed. Trying again is of no use.
@@ -104,6 +118,11 @@ func (s stamp) object(obj *unstructured.Unstructured) error {
 		return refuse("the chart wants %s in namespace %s; an environment's charts may make objects in %s only", describe(obj), ns, s.namespace)
 	}
 	obj.SetNamespace(s.namespace)
+	if s.stopped {
+		if err := stop(obj); err != nil {
+			return err
+		}
+	}
 	return s.mark(obj.Object)
 }
 
@@ -129,7 +148,11 @@ func (s stamp) mark(obj map[string]any) error {
 
 // metadata gets the identity. The label app.kubernetes.io/managed-by stays Helm's, which knows its objects by it.
 func (s stamp) metadata(obj map[string]any) error {
-	for k, v := range labels(s.identity) {
+	marks := labels(s.identity)
+	if s.component != "" {
+		marks[names.LabelComponent] = s.component
+	}
+	for k, v := range marks {
 		for _, in := range []string{"labels", "annotations"} {
 			if err := unstructured.SetNestedField(obj, v, "metadata", in, k); err != nil {
 				return refuse("cannot stamp an object: its metadata is malformed: %w", err)

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,8 @@ const (
 // A sight is all that a verdict is made of.
 type sight struct {
 	parameters v1alpha1.ReleaseParameters
+	// from are the versions of what a component's values come from.
+	from []string
 	// status before.
 	status v1alpha1.ReleaseObservation
 	// usable is whether there is a namespace to deploy into.
@@ -65,9 +68,12 @@ type verdict struct {
 // paid for up to the claim.
 const quiet = 4 * time.Second
 
+// want is the digest of the request.
+func (s sight) want() string { return digest(s.parameters, s.from...) }
+
 // judge comes to a verdict. It looks at nothing else and does nothing.
 func (s sight) judge() verdict {
-	want, last := digest(s.parameters), s.history.last()
+	want, last := s.want(), s.history.last()
 	switch {
 	case s.last != nil && s.last.running:
 		return s.running()
@@ -109,9 +115,9 @@ func (s sight) running() verdict {
 
 func (s sight) deployMessage() string {
 	if s.status.Deployed == nil {
-		return "installing version " + s.parameters.Version
+		return "installing version " + versionOf(s.parameters)
 	}
-	return "upgrading to version " + s.parameters.Version
+	return "upgrading to version " + versionOf(s.parameters)
 }
 
 func (s sight) deployNow() verdict {
@@ -122,7 +128,10 @@ func (s sight) deployNow() verdict {
 func (s sight) deployAgain() verdict {
 	v := s.deployNow()
 	v.reason, v.message = steading.ReasonDeployFailed, s.whyFailed()
-	if s.last.refused() {
+	switch {
+	case errors.As(s.last.err, new(*valuesError)):
+		v.reason = steading.ReasonValuesUnusable
+	case s.last.refused():
 		v.reason = steading.ReasonChartRefused
 	}
 	serving := s.status.Deployed != nil
@@ -148,7 +157,7 @@ func (s sight) whyFailed() string {
 
 func (s sight) rollbackNow(to record, reason xpv2.ConditionReason, why string) verdict {
 	return verdict{
-		act: rollback, to: to.revision, failed: digest(s.parameters),
+		act: rollback, to: to.revision, failed: s.want(),
 		state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRolledBack,
 		message: s.rollbackMessage(fmt.Sprintf("%s: %s", reason, why)),
 	}
@@ -159,12 +168,16 @@ func (s sight) rollbackMessage(why string) string {
 	if s.status.Deployed != nil {
 		to = "version " + s.status.Deployed.Version
 	}
-	return fmt.Sprintf("version %s failed and was rolled back to %s: %s. Change version, size or state to try again", s.parameters.Version, to, why)
+	change := "version, size or state"
+	if s.parameters.Component != nil {
+		change = "version, values or state"
+	}
+	return fmt.Sprintf("version %s failed and was rolled back to %s: %s. Change %s to try again", versionOf(s.parameters), to, why, change)
 }
 
 // rolledBack is where the request asked for was tried, failed, and was undone.
 func (s sight) rolledBack(last record) verdict {
-	want := digest(s.parameters)
+	want := s.want()
 	v := verdict{state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, failed: want, message: s.status.Message}
 	if s.status.FailedRequest != want || v.message == "" {
 		v.message = s.rollbackMessage("see the events")

@@ -46,6 +46,13 @@ type world struct {
 	asked    int // for an image
 	chartErr error
 	template string
+
+	// What a component's values come from.
+	from      []string
+	values    map[string]any
+	secrecy   secrecy
+	valuesErr error
+	letGo     int
 }
 
 func newWorld(t *testing.T, objs ...client.Object) *world {
@@ -79,7 +86,7 @@ func (w *world) restart() {
 		operations:    newOperations(w.clock, func(n types.NamespacedName) { w.wake <- n }),
 		usage:         usage.Log{Client: w, Reader: w},
 		rollbackAfter: time.Minute,
-		system:        w, client: w, cache: w, helm: fakeHelm{w}, source: fakeSource{w},
+		system:        w, client: w, cache: w, helm: fakeHelm{w}, source: fakeSource{w}, values: fakeValues{w},
 	}
 }
 
@@ -126,6 +133,24 @@ func (f fakeSource) image(_ context.Context, p v1alpha1.ReleaseParameters) (*ste
 	i := f.w.image
 	i.Ref = "r/devops:" + p.Version
 	return &i, f.w.imageErr
+}
+
+type fakeValues struct{ w *world }
+
+func (f fakeValues) versions(_ context.Context, mg *v1alpha1.Release) ([]string, error) {
+	if mg.Spec.ForProvider.Component == nil {
+		return nil, nil
+	}
+	return f.w.from, nil
+}
+
+func (f fakeValues) read(context.Context, v1alpha1.ReleaseParameters) (map[string]any, secrecy, error) {
+	return f.w.values, f.w.secrecy, f.w.valuesErr
+}
+
+func (f fakeValues) letGo(context.Context, *v1alpha1.Release) error {
+	f.w.letGo++
+	return nil
 }
 
 // pass is one reconcile, without waiting for what it began.
