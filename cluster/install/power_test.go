@@ -24,8 +24,11 @@ func (c *cluster) testPower(t *testing.T) {
 				"create secrets tenant-acme/*", "list configmaps tenant-acme/*", "list events tenant-acme/*",
 				"list pods acme-dev/*", "get pods/log acme-dev/x", "create pods/exec acme-dev/x", "get pods/exec acme-dev/x", "create pods/portforward acme-dev/x",
 				"list deployments.apps acme-dev/*",
+				"create secretstores.external-secrets.io tenant-acme/*", "delete secretstores.external-secrets.io tenant-acme/vault",
 			},
 			not: []string{
+				"create secretstores.external-secrets.io acme-dev/*", "get secretstores.external-secrets.io tenant-victim/vault", "create clustersecretstores.external-secrets.io -/*",
+				"create externalsecrets.external-secrets.io tenant-acme/*",
 				"create environments.steading.dev steading-system/*", "create environments.steading.dev foreign/*", "update environments.steading.dev/status tenant-acme/dev",
 				"create tenants.steading.dev steading-system/*", "patch tenants.steading.dev steading-system/acme", "get xenvironments.steading.dev -/dev-x",
 				"get boundaries.runtime.steading.dev steading-system/acme-dev", "get clusterproviderconfigs.runtime.steading.dev -/default",

@@ -20,15 +20,7 @@ import (
 // StartOperators runs external-dns and cert-manager on the control plane until the test is over. Their kinds stay.
 func (s *Suite) StartOperators(t *testing.T) (*edgeoperators.DNS, *edgeoperators.CertManager) {
 	t.Helper()
-	for _, m := range []edgeoperators.Module{edgeoperators.DNSModule, edgeoperators.CertificateModule} {
-		crds, err := edgeoperators.Definitions(t.Context(), m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Plane.Apply(t.Context(), crds...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.Define(t, edgeoperators.DNSModule, edgeoperators.CertificateModule)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	dns, err := edgeoperators.StartDNS(ctx, s.Plane.Config(), names.EdgeNamespace)
@@ -40,6 +32,20 @@ func (s *Suite) StartOperators(t *testing.T) (*edgeoperators.DNS, *edgeoperators
 		t.Fatal(err)
 	}
 	return dns, certs
+}
+
+// Define an operator's kinds on the control plane. They stay.
+func (s *Suite) Define(t *testing.T, modules ...edgeoperators.Module) {
+	t.Helper()
+	for _, m := range modules {
+		crds, err := edgeoperators.Definitions(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Plane.Apply(t.Context(), crds...); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // IssueCertificates has the platform's config name an issuer, until the test is over.

@@ -25,23 +25,20 @@ import (
 	"github.com/steading-dev/steading/test/harness"
 )
 
-// live the whole life of two tenants, in which nothing fails: one goes with all it has, one keeps its namespace. It returns
-// the roles that were bound while they lived.
+// live the whole life of two tenants, in which much happens that is rare: one goes with all it has, one keeps its namespace.
+// It returns the roles that were bound while they lived.
 func live(t *testing.T) map[string]bool {
 	t.Helper()
-	suite.StartOperators(t)
+	_, certs := suite.StartOperators(t)
 	suite.IssueCertificates(t)
 	pull := pullSecret("lifea-pull", suite.Registry.Host(), "life", "life")
 	suite.Create(t, pull)
 	owners := []steading.Subject{{Kind: "Group", Name: "life-owners"}}
-	a := suite.NewTenant(t, "lifea", steading.TenantSpec{Owners: owners, Registry: &steading.Registry{
+	a := suite.NewTenant(t, "lifea", steading.TenantSpec{Owners: owners, PlatformCluster: steading.PlatformClusterAllowed, Registry: &steading.Registry{
 		Prefix: suite.Registry.Host() + "/lifea", PullSecretRef: &steading.LocalSecretReference{Name: pull.Name},
 	}})
 	b := suite.NewTenant(t, "lifeb", steading.TenantSpec{Owners: owners, DeletionPolicy: steading.DeletionRetain})
 
-	liveEnvironment(t, a)
-	liveHeldUp(t)
-	liveComponent(t)
 	objects := registered(t, "lifea", "edge")
 	c, ok := objects[1].(*steading.Context)
 	if !ok {
@@ -51,8 +48,16 @@ func live(t *testing.T) map[string]bool {
 	suite.Create(t, objects...)
 	waitContext(t, "lifea", "edge", harness.ContextRunning)
 	far := liveFar(t)
+	late := leaveRemainder(t, certs)
+	liveEnvironment(t, a)
+	liveHeldUp(t)
+	liveComponent(t)
+	liveFetched(t)
 	bound := boundRoles(t)
+	wantRemainder(t, certs, late)
 	liveMoved(t, c)
+	liveReissued(t)
+	liveDrifted(t)
 	liveConfig(t)
 
 	// Changing owners changes bindings. Then all goes at once.
@@ -73,6 +78,7 @@ func live(t *testing.T) map[string]bool {
 func liveEnvironment(t *testing.T, a *steading.Tenant) {
 	t.Helper()
 	e := harness.Environment("lifea", "dev")
+	e.Spec.ContextRef = &steading.ContextReference{Name: steading.PlatformContext}
 	suite.Create(t, e)
 	suite.WaitFor(t, e, "ready", harness.Ready)
 	for _, step := range []struct {
@@ -107,6 +113,7 @@ func liveComponent(t *testing.T) {
 	}
 	suite.Create(t, from...)
 	e := harness.Environment("lifea", "with")
+	e.Spec.ContextRef = &steading.ContextReference{Name: steading.PlatformContext}
 	e.Spec.Components = []steading.Component{{Name: "life", Chart: "life", Version: "1.0.0", ValuesFrom: []steading.ValuesFrom{
 		{Kind: "ConfigMap", Name: "plain", Key: "values.yaml"}, {Kind: "Secret", Name: "secret", Key: "values.yaml"},
 	}}}
@@ -118,6 +125,7 @@ func liveComponent(t *testing.T) {
 func liveHeldUp(t *testing.T) {
 	t.Helper()
 	e := harness.Environment("lifea", "held")
+	e.Spec.ContextRef = &steading.ContextReference{Name: steading.PlatformContext}
 	suite.Create(t, e)
 	suite.WaitFor(t, e, "ready", harness.Ready)
 	holds := holders("lifea-held")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/steading-dev/steading/apis/names"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/test/fakes/edgeoperators"
 	"github.com/steading-dev/steading/test/harness"
 )
 
@@ -31,6 +32,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	suite.Define(t, edgeoperators.SecretsModule)
 	suite.NewTenant(t, "vic", steading.TenantSpec{Owners: []steading.Subject{{Kind: "Group", Name: "vic-owners"}}})
 	suite.NewTenant(t, "esc", steading.TenantSpec{Owners: []steading.Subject{{Kind: "Group", Name: "esc-owners"}}, PlatformCluster: steading.PlatformClusterAllowed})
 	suite.Create(t, registered(t, "esc", "edge")...)

@@ -29,6 +29,10 @@ var (
 		"deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_certificaterequests.yaml",
 		"deploy/crds/acme.cert-manager.io_orders.yaml", "deploy/crds/acme.cert-manager.io_challenges.yaml",
 	}}
+	// SecretsModule defines SecretStore, and ExternalSecret.
+	SecretsModule = Module{"github.com/external-secrets/external-secrets@v0.16.2", "h1:iNY+gIgSyL5higXTfnz+hdPCaiB/43UiHLqE7HBpj68=", []string{
+		"config/crds/bases/external-secrets.io_secretstores.yaml", "config/crds/bases/external-secrets.io_externalsecrets.yaml",
+	}}
 	// GatewayModule defines HTTPRoute.
 	GatewayModule = Module{"sigs.k8s.io/gateway-api@v1.4.0", "h1:ZwlNM6zOHq0h3WUX2gfByPs2yAEsy/EenYJB78jpQfQ=", []string{"config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"}}
 )
