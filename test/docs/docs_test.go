@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,10 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// exposure is the page that is about a platform with external-dns and cert-manager. It comes last: all others are about one
+// without.
+const exposure = "exposure.md"
+
 // TestConsole runs what the pages show, README.md first. It goes on after what differs, so that one run tells all.
 func TestConsole(t *testing.T) {
 	if _, err := suite.ApplyClaims(t.Context(), filepath.Join(top, "cluster", "examples"), harness.Within); err != nil {
@@ -46,13 +51,28 @@ func TestConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	slices.SortStableFunc(pages, func(a, b string) int { return last(a) - last(b) })
 	ran := 0
 	for _, path := range append([]string{filepath.Join(top, "README.md")}, pages...) {
-		t.Run(filepath.Base(path), func(t *testing.T) { ran += runPage(t, path) })
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			if last(path) > 0 {
+				suite.StartOperators(t)
+				suite.IssueCertificates(t)
+			}
+			ran += runPage(t, path)
+		})
 	}
 	if ran == 0 {
 		t.Error("no page has a console block, so this shows nothing")
 	}
+}
+
+// last is 1 for the page that comes last, and 0 for all others.
+func last(path string) int {
+	if filepath.Base(path) == exposure {
+		return 1
+	}
+	return 0
 }
 
 // settled is how long it may take until what a command shows stays as it is.

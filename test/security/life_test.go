@@ -56,16 +56,18 @@ func live(t *testing.T) map[string]bool {
 	bound := boundRoles(t)
 	wantRemainder(t, certs, late)
 	liveMoved(t, c)
-	liveReissued(t)
 	liveDrifted(t)
-	liveConfig(t)
+	putRight := liveConfig(t)
+	liveReissued(t) // Which has every context looked at.
+	putRight(t)
+	pool := livePools(t)
 
 	// Changing owners changes bindings. Then all goes at once.
 	harness.Change(t, &suite, a, func(a *steading.Tenant) {
 		a.Spec.Owners = append(a.Spec.Owners, steading.Subject{Kind: "User", Name: "lisa"})
 	})
 	suite.Delete(t, a)
-	for _, o := range []client.Object{far, c, a} {
+	for _, o := range []client.Object{far, c, pool, a} {
 		suite.WantGone(t, o)
 	}
 	suite.Delete(t, b)
@@ -194,8 +196,9 @@ func liveMoved(t *testing.T, c *steading.Context) {
 	})
 }
 
-// liveConfig makes a ProviderConfig, which the provider keeps while it is used, and takes it away again.
-func liveConfig(t *testing.T) {
+// liveConfig makes a ProviderConfig, which the provider keeps while it is used, and takes it away again. It returns what
+// [liveUsed] does.
+func liveConfig(t *testing.T) (putRight func(*testing.T)) {
 	t.Helper()
 	p := &runtimev1.ProviderConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "life"},
@@ -211,8 +214,10 @@ func liveConfig(t *testing.T) {
 		}
 		return nil
 	})
+	putRight = liveUsed(t, p)
 	suite.Delete(t, p)
 	suite.WantGone(t, p)
+	return putRight
 }
 
 // boundRoles are the ClusterRoles that are bound in some namespace.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,6 +39,40 @@ func liveDrifted(t *testing.T) {
 	})
 }
 
+// liveUsed leaves a use of a config that nothing makes any more, which is taken away, and has that of the context say
+// another config. What it returns waits until that is put right, as it is when the context is looked at again.
+func liveUsed(t *testing.T, config *runtimev1.ProviderConfig) (putRight func(t *testing.T)) {
+	t.Helper()
+	orphan := &runtimev1.ProviderConfigUsage{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: config.Namespace, Name: "life-orphan",
+			Labels: map[string]string{xpv2.LabelKeyProviderName: config.Name, xpv2.LabelKeyProviderKind: runtimev1.ProviderConfigKind},
+		},
+		TypedProviderConfigUsage: xpv2.TypedProviderConfigUsage{
+			ProviderConfigReference: xpv2.ProviderConfigReference{Kind: runtimev1.ProviderConfigKind, Name: config.Name},
+			ResourceReference:       xpv2.TypedReference{APIVersion: runtimev1.GroupVersion.String(), Kind: runtimev1.ClusterKind, Name: "gone"},
+		},
+	}
+	suite.Create(t, orphan)
+	suite.WantGone(t, orphan)
+
+	edge := harness.Get(t, &suite, &runtimev1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.Context("lifea", "edge")}})
+	used := &runtimev1.ProviderConfigUsage{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: string(edge.UID)}}
+	harness.Change(t, &suite, used, func(u *runtimev1.ProviderConfigUsage) { u.ProviderConfigReference.Name = "another" })
+	return func(t *testing.T) {
+		t.Helper()
+		harness.Eventually(t, "the use of a config is put right", func(ctx context.Context) error {
+			if err := suite.Reload(ctx, used); err != nil {
+				return err
+			}
+			if name := used.ProviderConfigReference.Name; name != names.DefaultProviderConfig {
+				return fmt.Errorf("it is of %s", name)
+			}
+			return nil
+		})
+	}
+}
+
 // liveReissued has the operator name another issuer, whom the certificate of lifea-far is from then on.
 func liveReissued(t *testing.T) {
 	t.Helper()
@@ -60,19 +95,12 @@ func liveFetched(t *testing.T) {
 	suite.Define(t, edgeoperators.SecretsModule)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
+	lena := ownerOfLife(t)
 	vault, err := edgeoperators.StartExternalSecrets(ctx, suite.Plane.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	vault.Hold("contexts/fetched", map[string]string{"token": suite.EdgeToken(t, "lifea-fetched")})
-	cfg, err := suite.Plane.ConfigFor("lena", "life-owners")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lena, err := harness.Client(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	// The API server takes a moment to serve the kind.
 	harness.Eventually(t, "the owner makes a store", func(ctx context.Context) error { return create(store("tenant-lifea"))(ctx, lena) })
 	c := suite.EdgeContext("lifea", "fetched", steading.ContextCredentials{ExternalSecret: &steading.ExternalCredential{
@@ -97,6 +125,39 @@ func liveFetched(t *testing.T) {
 	suite.WaitContext(t, c, "running", harness.ContextRunning)
 	suite.Delete(t, c)
 	suite.WantGone(t, c)
+}
+
+// ownerOfLife is a client of an owner of the tenants that live.
+func ownerOfLife(t *testing.T) client.Client {
+	t.Helper()
+	cfg, err := suite.Plane.ConfigFor("lena", "life-owners")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := harness.Client(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// livePools serves the kind of runner pools, as a provider of theirs would, and has an owner make one, which is to go with
+// its tenant.
+func livePools(t *testing.T) client.Object {
+	t.Helper()
+	const kind = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: runnerpools.steading.dev}\n" +
+		"spec: {group: steading.dev, scope: Namespaced, names: {kind: RunnerPool, plural: runnerpools, singular: runnerpool, listKind: RunnerPoolList},\n" +
+		"  versions: [{name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}"
+	if err := create(kind)(t.Context(), suite.Admin); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = remove("CustomResourceDefinition.apiextensions.k8s.io/v1 runnerpools.steading.dev")(context.Background(), suite.Admin)
+	})
+	lena := ownerOfLife(t)
+	pool := "apiVersion: steading.dev/v1alpha1\nkind: RunnerPool\nmetadata: {name: linux, namespace: tenant-lifea}\nspec: {}"
+	harness.Eventually(t, "the owner makes a pool", func(ctx context.Context) error { return create(pool)(ctx, lena) })
+	return try.Object("RunnerPool.steading.dev/v1alpha1 tenant-lifea/linux")
 }
 
 // store of secrets in a namespace.
