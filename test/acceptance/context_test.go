@@ -1,13 +1,11 @@
 package acceptance
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
 	"testing"
 
-	"filippo.io/age"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +14,6 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
-	"github.com/steading-dev/steading/providers/runtime/cluster/seal"
 	"github.com/steading-dev/steading/test/harness"
 )
 
@@ -128,29 +125,11 @@ func TestContextSaysWhatIsWrong(t *testing.T) {
 
 // TestContextByCiphertext: ciphertext works for the context that it was made for, and for no other.
 func TestContextByCiphertext(t *testing.T) {
-	id, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	suite.Create(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.AgeIdentity},
-		StringData: map[string]string{"identity.txt": id.String()},
-	})
+	id := suite.AgeIdentity(t)
 	suite.NewTenant(t, "sealed", steading.TenantSpec{})
-	hash, err := seal.CASHA256(suite.Edge.CA())
-	if err != nil {
-		t.Fatal(err)
-	}
 	token := suite.EdgeToken(t, "sealed-admin")
 	sealed := func(tenant, name string) *steading.Context {
-		c := suite.EdgeContext("sealed", name, steading.ContextCredentials{})
-		p := seal.Plaintext{Binding: seal.Binding{Tenant: tenant, Context: "edge", Server: c.Spec.Server, CASHA256: hash}, Token: token}
-		var out bytes.Buffer
-		if err := seal.Seal(&out, p, id.Recipient()); err != nil {
-			t.Fatal(err)
-		}
-		c.Spec.Credentials = steading.ContextCredentials{Age: out.String()}
-		return c
+		return suite.EdgeContext("sealed", name, harness.Sealed(t, id, suite.ForEdge(t, tenant, "edge", token)))
 	}
 	good, anothers, copied := sealed("sealed", "edge"), sealed("other", "theirs"), sealed("sealed", "copied")
 	suite.Create(t, good, anothers, copied)

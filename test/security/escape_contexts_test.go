@@ -1,15 +1,12 @@
 package security
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	"filippo.io/age"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/steading-dev/steading/apis/names"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/runtime/cluster/seal"
@@ -61,44 +58,10 @@ func TestContextsReachNoInsides(t *testing.T) {
 	waitContext(t, "insides", "loopback", func(c *steading.Context) bool { return harness.Reached(c) == steading.ReasonAddressRefused })
 }
 
-// sealed is a context's credential by ciphertext.
-func sealed(t *testing.T, to *age.X25519Identity, p seal.Plaintext) steading.ContextCredentials {
-	t.Helper()
-	b := &bytes.Buffer{}
-	if err := seal.Seal(b, p, to.Recipient()); err != nil {
-		t.Fatal(err)
-	}
-	return steading.ContextCredentials{Age: b.String()}
-}
-
-// ageIdentity gives the platform one to which ciphertext is made.
-func ageIdentity(t *testing.T) *age.X25519Identity {
-	t.Helper()
-	id, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	suite.Create(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.AgeIdentity},
-		StringData: map[string]string{"identity.txt": id.String()},
-	})
-	return id
-}
-
-// forEdge is what a token of the edge is sealed for.
-func forEdge(t *testing.T, tenant, name, token string) seal.Plaintext {
-	t.Helper()
-	hash, err := seal.CASHA256(suite.Edge.CA())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return seal.Plaintext{Binding: seal.Binding{Tenant: tenant, Context: name, Server: suite.Edge.Config().Host, CASHA256: hash}, Token: token}
-}
-
 // TestAnothersCiphertext: ciphertext that a tenant found in another's repository is of no use to it, nor at another server or
 // with another authority. The same token sealed for itself is.
 func TestAnothersCiphertext(t *testing.T) {
-	id := ageIdentity(t)
+	id := suite.AgeIdentity(t)
 	suite.NewTenant(t, "thief", steading.TenantSpec{})
 	token := suite.EdgeToken(t, "thief")
 	stranger, err := age.GenerateX25519Identity()
@@ -109,19 +72,19 @@ func TestAnothersCiphertext(t *testing.T) {
 		credentials steading.ContextCredentials
 		says        string
 	}{
-		"anothers": {sealed(t, id, forEdge(t, "vic", "anothers", token)), "it was made for another tenant"},
-		"renamed":  {sealed(t, id, forEdge(t, "thief", "edge", token)), "it was made for another context"},
-		"elsewhere": {sealed(t, id, func() seal.Plaintext {
-			p := forEdge(t, "thief", "elsewhere", token)
+		"anothers": {harness.Sealed(t, id, suite.ForEdge(t, "vic", "anothers", token)), "it was made for another tenant"},
+		"renamed":  {harness.Sealed(t, id, suite.ForEdge(t, "thief", "edge", token)), "it was made for another context"},
+		"elsewhere": {harness.Sealed(t, id, func() seal.Plaintext {
+			p := suite.ForEdge(t, "thief", "elsewhere", token)
 			p.Server = "https://203.0.113.7:6443"
 			return p
 		}()), "it was made for another server"},
-		"other-ca": {sealed(t, id, func() seal.Plaintext {
-			p := forEdge(t, "thief", "other-ca", token)
+		"other-ca": {harness.Sealed(t, id, func() seal.Plaintext {
+			p := suite.ForEdge(t, "thief", "other-ca", token)
 			p.CASHA256 = strings.Repeat("0", 64)
 			return p
 		}()), "it was made for another caSHA256"},
-		"stranger": {sealed(t, stranger, forEdge(t, "thief", "stranger", token)), "it was not made to this platform's recipient"},
+		"stranger": {harness.Sealed(t, stranger, suite.ForEdge(t, "thief", "stranger", token)), "it was not made to this platform's recipient"},
 		"cut":      {steading.ContextCredentials{Age: "-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n-----END AGE ENCRYPTED FILE-----\n"}, "it is not armored age ciphertext, or was cut or changed"},
 	}
 	for name, tc := range cases {
@@ -131,6 +94,8 @@ func TestAnothersCiphertext(t *testing.T) {
 		waitContext(t, "thief", name, harness.ContextSays(steading.ReasonCiphertextRefused, tc.says))
 	}
 	own := &steading.Context{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-thief", Name: "anothers"}}
-	harness.Change(t, &suite, own, func(c *steading.Context) { c.Spec.Credentials = sealed(t, id, forEdge(t, "thief", "anothers", token)) })
+	harness.Change(t, &suite, own, func(c *steading.Context) {
+		c.Spec.Credentials = harness.Sealed(t, id, suite.ForEdge(t, "thief", "anothers", token))
+	})
 	waitContext(t, "thief", "anothers", harness.ContextRunning)
 }

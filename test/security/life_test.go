@@ -56,6 +56,7 @@ func live(t *testing.T) map[string]bool {
 	bound := boundRoles(t)
 	wantRemainder(t, certs, late)
 	liveMoved(t, c)
+	liveGateway(t)
 	liveDrifted(t)
 	putRight := liveConfig(t)
 	liveReissued(t) // Which has every context looked at.

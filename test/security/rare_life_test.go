@@ -89,6 +89,35 @@ func liveReissued(t *testing.T) {
 	})
 }
 
+// liveGateway exposes an environment on the platform's own cluster, by the Gateway API.
+func liveGateway(t *testing.T) {
+	t.Helper()
+	suite.Define(t, edgeoperators.GatewayModule)
+	suite.Configure(t, func(s *runtimev1.ProviderConfigSpec) {
+		s.PlatformCluster = &runtimev1.PlatformCluster{Exposure: &runtimev1.Exposure{Zone: "platform.example.com", Ingress: steading.ContextIngress{
+			Addresses: []string{"203.0.113.9"}, GatewayRef: &steading.GatewayReference{Namespace: "gateways", Name: "public"},
+		}}}
+	})
+	e := harness.Environment("lifea", "gated")
+	e.Spec.ContextRef = &steading.ContextReference{Name: steading.PlatformContext}
+	e.Spec.Expose = steading.Expose{Services: []string{"mcp"}}
+	suite.Create(t, e)
+	harness.Eventually(t, "a route of lifea-gated", func(ctx context.Context) error {
+		l := &unstructured.UnstructuredList{}
+		l.SetAPIVersion("gateway.networking.k8s.io/v1")
+		l.SetKind("HTTPRouteList")
+		if err := suite.Admin.List(ctx, l, client.InNamespace("lifea-gated")); err != nil {
+			return err
+		}
+		if len(l.Items) == 0 {
+			return errors.New(harness.Describe(e))
+		}
+		return nil
+	})
+	suite.Delete(t, e)
+	suite.WantGone(t, e)
+}
+
 // liveFetched registers a context whose credential is in the tenant's own store, which an owner makes.
 func liveFetched(t *testing.T) {
 	t.Helper()

@@ -60,7 +60,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		Prefix: r.host + "/keep", PullSecretRef: &steading.LocalSecretReference{Name: "keep-pull"},
 	}})
 
-	id := ageIdentity(t)
+	id := suite.AgeIdentity(t)
 	needles = append(needles, needleOf(t, "age identity", id.String()))
 	token, sealedToken := suite.EdgeToken(t, "keep-token"), suite.EdgeToken(t, "keep-sealed")
 	needles = append(needles, needlesOfToken(t, "context's token", token)...)
@@ -81,7 +81,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	contexts := []*steading.Context{
 		suite.EdgeContext("keep", byToken, harness.BySecret(byToken)),
 		suite.EdgeContext("keep", byKey, harness.BySecret(byKey)),
-		suite.EdgeContext("keep", "by-age", sealed(t, id, forEdge(t, "keep", "by-age", sealedToken))),
+		suite.EdgeContext("keep", "by-age", harness.Sealed(t, id, suite.ForEdge(t, "keep", "by-age", sealedToken))),
 	}
 	contexts[0].Spec.Zone, contexts[0].Spec.Ingress = "services.example.com", &steading.ContextIngress{Addresses: []string{"203.0.113.7"}, ClassName: "traefik"}
 	for _, c := range contexts {
