@@ -77,7 +77,7 @@ func TestWhatCameTooLateIsToldSoon(t *testing.T) {
 		"External": {"What the outside world said.", func(ctx context.Context, _ client.Client) error { return observing(ctx, conflict) }},
 	}
 	for name, tc := range cases {
-		for broken, want := range map[bool]reconcile.Result{true: {Requeue: true}, false: {RequeueAfter: time.Hour}} { //nolint:staticcheck // What managed.Reconciler returns.
+		for broken, want := range map[bool]reconcile.Result{true: {Requeue: true}, false: {RequeueAfter: time.Hour}} {
 			t.Run(fmt.Sprintf("%s/%t", name, broken), func(t *testing.T) {
 				f := interceptor.Funcs{}
 				if broken {
