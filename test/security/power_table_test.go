@@ -63,6 +63,12 @@ func (r row) id() string {
 	return strings.Join([]string{r.Account, r.Role, r.In, r.Group, r.Resource, strings.Join(r.Names, ",")}, " | ")
 }
 
+// holds reports whether the row holds in a namespace, as far as its name tells.
+func (r row) holds(namespace string) bool {
+	_, ofTenant := names.TenantOf(namespace)
+	return r.In == everywhere || r.In == "namespace "+namespace || ofTenant && strings.HasPrefix(r.In, ofTenants)
+}
+
 // all verbs of a row, rare ones too.
 func (r row) all() []string {
 	vs := slices.Clone(r.Verbs)
@@ -76,8 +82,8 @@ func (r row) all() []string {
 // where roles are bound that are not bound by a manifest, but by the provider.
 var boundLater = []struct{ account, role, in string }{
 	{names.Deployer, names.EnvironmentDeployerRole, "namespaces of environments"},
-	{"provider-runtime", names.ContextCredentialReader, "namespaces of tenants, while they have contexts"},
-	{"provider-runtime", names.ComponentValuesReader, "namespaces of tenants, while components have values there"},
+	{"provider-runtime", names.ContextCredentialReader, ofTenants + "while they have contexts"},
+	{"provider-runtime", names.ComponentValuesReader, ofTenants + "while components have values there"},
 }
 
 // installed is what cluster/install gives, as far as it is about power.
@@ -90,6 +96,9 @@ type installed struct {
 
 // everywhere is where a ClusterRoleBinding holds.
 const everywhere = "all namespaces"
+
+// ofTenants is how it begins to be said where roles hold that the provider binds in tenants' namespaces.
+const ofTenants = "namespaces of tenants, "
 
 type boundRole struct{ account, role, in string }
 

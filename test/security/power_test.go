@@ -83,7 +83,7 @@ func (u used) judge(t *testing.T, table []row, accounts []string, all []request)
 			// The API server may know of a binding a moment after the provider has made it, and forbid what it gives until then.
 			within = within || r.Role == role || role == ""
 			// The API server names the first role that allows it. The others would do as well.
-			if r.Role == role || r.In == everywhere || r.In == "namespace "+q.ObjectRef.Namespace {
+			if r.Role == role || r.holds(q.ObjectRef.Namespace) {
 				u.add(r, q.Verb)
 			}
 		}
