@@ -11,8 +11,17 @@ func binding(namespace, role string) string {
 }
 
 func contextReader(name, namespace string) string {
+	return tenantReader(name, namespace, "steading:context-credential-reader")
+}
+
+func valuesReader(name, namespace string) string {
+	return tenantReader(name, namespace, "steading:component-values-reader")
+}
+
+// tenantReader is a binding by which the provider would read in a namespace.
+func tenantReader(name, namespace, role string) string {
 	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: " + name + ", namespace: " + namespace + "}\n" +
-		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'steading:context-credential-reader'}\n" +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: '" + role + "'}\n" +
 		"subjects: [{kind: ServiceAccount, namespace: steading-system, name: provider-runtime}]"
 }
 
@@ -47,6 +56,9 @@ func attemptsByProvider() map[string]map[string]attempt {
 			"a context's credential":            {reason: "It keeps the last good one.", as: provider, do: create(secret("acme-test-credential", "steading-system", "steading.dev/context-credential"))},
 			"a binding to read a credential":    {reason: "It reads what a Context names.", as: provider, do: apply(contextReader("steading-context-test", "tenant-acme"))},
 			"a binding to read environments'":   {reason: "Their Secrets are none of its business.", as: provider, do: apply(contextReader("steading-context-test", "acme-dev")), want: "the provider may read Secrets in the namespaces of tenants' claims only"},
+			"a binding to read values":          {reason: "It reads what a component refers to.", as: provider, do: apply(valuesReader("steading-values-dev.db", "tenant-acme"))},
+			"a binding to read values inside":   {reason: "What an environment holds is none of its business.", as: provider, do: apply(valuesReader("steading-values-dev.db", "acme-dev")), want: "the provider may read Secrets in the namespaces of tenants' claims only"},
+			"a reader by another's name":        {reason: "Its name tells what it is for.", as: provider, do: apply(valuesReader("steading-context-dev", "tenant-acme")), want: "by bindings called"},
 			"a certificate that nobody needs":   {reason: "cert-manager leaves it behind.", as: provider, do: remove("Secret.v1 steading-edge/acme-dev-wildcard-tls")},
 			"an issuer's account key":           {reason: "It is the operator's.", as: provider, do: remove("Secret.v1 steading-edge/account-key"), want: "may not write secrets in it"},
 			"a secret of another type":          {reason: "Operators' Secrets are there.", as: provider, do: create(secret("acme-test-credential", "steading-system", docker)), want: "may not write secrets in it"},

@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 
 	"github.com/alecthomas/kong"
@@ -31,14 +33,15 @@ import (
 const name = "provider-runtime"
 
 func main() {
+	// Helm's rendering warns there of values that do not fit together, and quotes them. They may come from a Secret.
+	log.SetOutput(io.Discard)
 	f := kit.Flags{}
 	k := kong.Parse(&f, kong.Name(name), kong.Description("Makes Steading's tenants and environments true."), kong.UsageOnError())
-	log := f.Logger(os.Stderr, name)
-	k.FatalIfErrorf(run(ctrl.SetupSignalHandler(), f, log), "%s", name)
+	k.FatalIfErrorf(run(ctrl.SetupSignalHandler(), f, f.Logger(os.Stderr, name)), "%s", name)
 }
 
 // run the provider until the context is done.
-func run(ctx context.Context, f kit.Flags, log logging.Logger) error {
+func run(ctx context.Context, f kit.Flags, l logging.Logger) error {
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return errors.Wrap(err, "cannot find the API server: set KUBECONFIG, or run in a cluster")
@@ -51,7 +54,7 @@ func run(ctx context.Context, f kit.Flags, log logging.Logger) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot make a discovery client")
 	}
-	if err := kit.AwaitKinds(ctx, d, log, kit.KindsOf(scheme, v1alpha1.GroupVersion, steading.GroupVersion)...); err != nil {
+	if err := kit.AwaitKinds(ctx, d, l, kit.KindsOf(scheme, v1alpha1.GroupVersion, steading.GroupVersion)...); err != nil {
 		return err
 	}
 	mo := kit.ManagerOptions{Name: name, Scheme: scheme, Outside: home.Outside()}
@@ -59,7 +62,7 @@ func run(ctx context.Context, f kit.Flags, log logging.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(mgr, kit.NewOptions(mgr, f, mo, log)); err != nil { //nolint:contextcheck // The targets run with the manager's context.
+	if err := setup(mgr, kit.NewOptions(mgr, f, mo, l)); err != nil { //nolint:contextcheck // The targets run with the manager's context.
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "cannot run the controllers")

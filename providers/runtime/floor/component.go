@@ -1,6 +1,7 @@
 package floor
 
 import (
+	"errors"
 	"fmt"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -37,7 +38,7 @@ type Pods struct {
 }
 
 // Within a namespace with these caps, which its default limits depend on, is what is needed.
-func (n Needs) Within(caps steading.Resources) steading.Resources {
+func (n *Needs) Within(caps steading.Resources) steading.Resources {
 	sum := *steading.MustResources("0", "0", "0")
 	sum.Storage = n.Storage.DeepCopy()
 	cpu, memory := v1alpha1.DefaultLimits(caps)
@@ -117,7 +118,7 @@ func (n *Needs) add(o *unstructured.Unstructured) error {
 		return o.EachListItem(func(item runtime.Object) error {
 			u, ok := item.(*unstructured.Unstructured)
 			if !ok {
-				return fmt.Errorf("it lists what is no object")
+				return errors.New("it lists what is no object")
 			}
 			return n.add(u)
 		})

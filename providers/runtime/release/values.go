@@ -226,7 +226,7 @@ func (s *secrecy) addText(v string) {
 }
 
 // redact takes what may not be said out of an error.
-func (s secrecy) redact(err error) error {
+func (s *secrecy) redact(err error) error {
 	if err == nil || len(s.values) == 0 {
 		return err
 	}
