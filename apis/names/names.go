@@ -25,6 +25,9 @@ const (
 	Limits = "steading-limits"
 	// PullSecret names the copy of the tenant's image pull Secret in an environment's namespace.
 	PullSecret = "steading-pull"
+	// Finalizer of a managed resource is Crossplane's own for them. Composers desire it, so that none can go before its
+	// controller has seen it, and no controller has to write it.
+	Finalizer = "finalizer.managedresource.crossplane.io"
 	// DefaultProviderConfig is the ClusterProviderConfig that Steading's managed resources use.
 	DefaultProviderConfig = "default"
 )

@@ -27,6 +27,8 @@ func Keep(observed client.Object) (client.Object, error) {
 		}
 	}
 	out.SetLabels(labels)
+	// Crossplane takes away what it once applied and is not desired any more.
+	out.SetFinalizers([]string{names.Finalizer})
 	if p, ok, _ := unstructured.NestedMap(raw, "spec", "forProvider"); ok {
 		_ = unstructured.SetNestedMap(out.Object, p, "spec", "forProvider")
 	}

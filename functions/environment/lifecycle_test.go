@@ -84,7 +84,7 @@ func provisioned(t *testing.T) *life {
 	t.Helper()
 	l := begin(t, running()).want(steading.EnvironmentPending, false, placement)
 	edit(t, l.in, placement, grant)
-	l.run().want(steading.EnvironmentProvisioning, false, placement, boundary).wantEvent("PlatformFallback")
+	l.run().want(steading.EnvironmentProvisioning, false, placement, boundary, release).wantEvent("PlatformFallback")
 	edit(t, l.in, boundary, func(b *runtimev1.Boundary) { ready(b) })
 	l.run().want(steading.EnvironmentProvisioning, false, placement, boundary, release)
 	edit(t, l.in, release, deployed)

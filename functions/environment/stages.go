@@ -67,13 +67,14 @@ func (s *stages) emitBoundary(out *compose.Output) error {
 	return s.add(out, boundary, desired, s.boundary, true)
 }
 
-// emitRelease deploys what was granted once the namespace stands, and keeps it.
+// emitRelease deploys what was granted, and keeps it. It is made together with the Boundary, whose namespace it waits for:
+// waiting here instead would cost the composite one more round.
 func (s *stages) emitRelease(out *compose.Output) error {
 	g := s.grant()
 	if g == nil || g.Context == "" || g.Caps == nil || g.Version == "" || g.Chart == nil {
 		return s.keep(out, release, s.release)
 	}
-	if s.release == nil && !out.Children[boundary].Ready {
+	if s.release == nil && out.Children[boundary].Object == nil {
 		return nil
 	}
 	p := runtimev1.ReleaseParameters{

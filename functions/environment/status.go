@@ -63,8 +63,11 @@ func (s *stages) bounded(out compose.Output) xpv2.Condition {
 	switch {
 	case out.Children[boundary].Ready:
 		return compose.True(steading.ConditionBoundaryReady, steading.ReasonStands, "")
-	case s.boundary == nil:
+	case out.Children[boundary].Object == nil:
 		return compose.False(steading.ConditionBoundaryReady, steading.ReasonWaitingForPlacement, "")
+	case s.boundary == nil:
+		// What it will say first, so that nothing has to be said twice.
+		return compose.False(steading.ConditionBoundaryReady, xpv2.ReasonCreating, "")
 	default:
 		return compose.NotReady(steading.ConditionBoundaryReady, s.boundary)
 	}
@@ -72,17 +75,31 @@ func (s *stages) bounded(out compose.Output) xpv2.Condition {
 
 // deployed says whether the runtime is rolled out as it is asked for, in the words of the pod, its controller or Helm.
 func (s *stages) deployed(out compose.Output) xpv2.Condition {
-	if s.release == nil {
-		return compose.False(steading.ConditionDeployed, steading.ReasonWaitingForBoundary, "")
-	}
 	switch {
+	case out.Children[release].Object == nil:
+		return compose.False(steading.ConditionDeployed, steading.ReasonWaitingForBoundary, "")
 	case out.Children[release].Ready && s.power() == steading.PowerStopped:
 		return compose.True(steading.ConditionDeployed, steading.ReasonStopped, "scaled to zero")
 	case out.Children[release].Ready:
 		return compose.True(steading.ConditionDeployed, steading.ReasonDeployed, "")
 	default:
-		return notDeployed(steading.ConditionDeployed, s.release)
+		return s.deploying()
 	}
+}
+
+// deploying is the condition of a Release that does not serve what is asked for. One that says nothing yet, as it does of what it
+// expects to be done with in a moment, is being installed.
+func (s *stages) deploying() xpv2.Condition {
+	if s.release != nil {
+		if c := notDeployed(steading.ConditionDeployed, s.release); c.Message != "" || c.Reason != steading.ReasonRollingOut {
+			return c
+		}
+	}
+	version := s.env.Spec.Version
+	if g := s.grant(); g != nil && g.Version != "" {
+		version = g.Version
+	}
+	return compose.False(steading.ConditionDeployed, steading.ReasonRollingOut, "installing version "+version)
 }
 
 // notDeployed is a condition that does not hold because a Release is not deployed as it is asked for.

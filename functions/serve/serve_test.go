@@ -58,7 +58,7 @@ func TestRunFunctionComposesAPlacement(t *testing.T) {
 	}
 	want := &fnv1.Resource{Ready: fnv1.Ready_READY_FALSE, Resource: resource.MustStructJSON(`{
 	  "apiVersion": "runtime.steading.dev/v1alpha1", "kind": "Placement",
-	  "metadata": {"namespace": "steading-system", "name": "acme-dev", "labels": {
+	  "metadata": {"namespace": "steading-system", "name": "acme-dev", "finalizers": ["finalizer.managedresource.crossplane.io"], "labels": {
 	    "steading.dev/tenant": "acme", "steading.dev/environment": "dev", "steading.dev/composite-uid": "11111111-2222-3333-4444-555555555555"}},
 	  "spec": {"forProvider": {
 	    "claim": {"namespace": "tenant-acme", "name": "dev"},

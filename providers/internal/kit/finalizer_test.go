@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 )
 
@@ -39,5 +40,12 @@ func TestAFinalizerIsAddedWithoutLosingWhatWasSeen(t *testing.T) {
 	}
 	if err := c.Get(context.Background(), key, mg); err != nil || len(mg.Finalizers) != 1 {
 		t.Errorf("finalizers %v, %v", mg.Finalizers, err)
+	}
+}
+
+// TestFinalizerIsCrossplanes: what composers desire is what the managed reconciler looks for.
+func TestFinalizerIsCrossplanes(t *testing.T) {
+	if names.Finalizer != managed.FinalizerName {
+		t.Errorf("have %s, want %s", names.Finalizer, managed.FinalizerName)
 	}
 }

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
@@ -9,9 +10,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // ProviderConfigs are the kinds with which a provider is configured, all in one group and version. Both kinds of config
@@ -28,7 +33,7 @@ type ProviderConfigs struct {
 func SetupProviderConfigs(mgr manager.Manager, o Options, p ProviderConfigs) error {
 	for kind, config := range map[string]client.Object{"ProviderConfig": p.Config, "ClusterProviderConfig": p.ClusterConfig} {
 		name := providerconfig.ControllerName(kind)
-		r := providerconfig.NewReconciler(mgr, resource.ProviderConfigKinds{
+		r := providerconfig.NewReconciler(newFrugalManager(noting{mgr}), resource.ProviderConfigKinds{
 			Config:    p.GroupVersion.WithKind(kind),
 			Usage:     p.GroupVersion.WithKind("ProviderConfigUsage"),
 			UsageList: p.GroupVersion.WithKind("ProviderConfigUsageList"),
@@ -38,14 +43,48 @@ func SetupProviderConfigs(mgr manager.Manager, o Options, p ProviderConfigs) err
 			Named(name).
 			WithOptions(o.Controller()).
 			For(config).
-			Watches(p.Usage, &resource.EnqueueRequestForProviderConfig{Kind: kind}).
-			Complete(ratelimiter.NewReconciler(name, r, o.Limiter))
+			Watches(p.Usage, together{&resource.EnqueueRequestForProviderConfig{Kind: kind}}).
+			Complete(ratelimiter.NewReconciler(name, WithAfter(r), o.Limiter))
 		if err != nil {
 			return errors.Wrapf(err, "cannot set up the controller of %s", kind)
 		}
 	}
 	return nil
 }
+
+// accounting is how long usages may come and go before a config's users are counted again: each count looks at all of them.
+const accounting = time.Second
+
+// together enqueues what its handler does, later, so that many events are one.
+type together struct{ handler.EventHandler }
+
+// Create enqueues later.
+func (h together) Create(ctx context.Context, e event.CreateEvent, q laterQueue) {
+	h.EventHandler.Create(ctx, e, later{q})
+}
+
+// Update enqueues later.
+func (h together) Update(ctx context.Context, e event.UpdateEvent, q laterQueue) {
+	h.EventHandler.Update(ctx, e, later{q})
+}
+
+// Delete enqueues later.
+func (h together) Delete(ctx context.Context, e event.DeleteEvent, q laterQueue) {
+	h.EventHandler.Delete(ctx, e, later{q})
+}
+
+// Generic enqueues later.
+func (h together) Generic(ctx context.Context, e event.GenericEvent, q laterQueue) {
+	h.EventHandler.Generic(ctx, e, later{q})
+}
+
+type laterQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// later is a queue to which everything is added after a while.
+type later struct{ laterQueue }
+
+// Add after a while.
+func (q later) Add(r reconcile.Request) { q.AddAfter(r, accounting) }
 
 // NewTracker returns the tracker with which a connector says that a managed resource uses its provider config.
 //

@@ -45,7 +45,7 @@ func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionK
 		managed.WithLogger(o.Log.WithValues("controller", kind)),
 		managed.WithRecorder(o.Record.WithAnnotations("controller", kind)),
 	}, extra...)
-	r := managed.NewReconciler(noting{mgr}, resource.ManagedKind(of), opts...)
+	r := managed.NewReconciler(newFrugalManager(noting{mgr}), resource.ManagedKind(of), opts...)
 	return ratelimiter.NewReconciler(kind, WithAfter(r), o.Limiter)
 }
 
@@ -55,6 +55,8 @@ type look struct {
 	after time.Duration
 	// late is whether a write was of something older than what there is.
 	late bool
+	// began is what was read first, by a reconciler with a [frugal] client.
+	began client.Object
 }
 
 type lookKey struct{}

@@ -110,11 +110,17 @@ func (e Endpoint) do(ctx context.Context, c *http.Client, method, path string, b
 			return nil, rerr
 		}
 		res, err = c.Do(req)
-		if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+		if !brokenOff(err) {
 			break
 		}
 	}
 	return res, err
+}
+
+// brokenOff reports whether the connection was broken off before there was an answer. What HTTP/2 calls that is not exported.
+func brokenOff(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
+		(err != nil && strings.Contains(err.Error(), "http2: client conn could not be established"))
 }
 
 // judge an answer by its status and kind.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
@@ -31,6 +32,8 @@ type external struct {
 	rollbackAfter time.Duration
 	// system reads steading-system, uncached.
 	system client.Reader
+	// boundaries are read from the cache: their changes wake us.
+	boundaries client.Reader
 
 	// The cluster's.
 	client client.Reader // uncached
@@ -104,9 +107,12 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Release, ns *corev1.Na
 		last:          e.operations.of(keyOf(mg)),
 		rollbackAfter: e.rollbackAfter,
 		now:           e.o.Clock.Now(),
-		usable:        ns != nil && ns.DeletionTimestamp == nil && kit.Stamped(ns, p.Identity),
+		made:          mg.CreationTimestamp.Time,
 	}
 	var err error
+	if s.usable, err = e.usable(ctx, mg, ns); err != nil {
+		return s, err
+	}
 	if s.from, err = e.values.versions(ctx, mg); err != nil {
 		return s, err
 	}
@@ -130,6 +136,21 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Release, ns *corev1.Na
 		}
 	}
 	return s, err
+}
+
+// usable reports whether the namespace can be deployed into. The first time that is when its Boundary says so: a namespace
+// whose quota is not counted yet refuses all that it limits.
+func (e *external) usable(ctx context.Context, mg *v1alpha1.Release, ns *corev1.Namespace) (bool, error) {
+	if ns == nil || ns.DeletionTimestamp != nil || !kit.Stamped(ns, mg.Spec.ForProvider.Identity) {
+		return false, nil
+	}
+	if mg.Status.AtProvider.Deployed != nil {
+		return true, nil
+	}
+	b := &v1alpha1.Boundary{}
+	id := mg.Spec.ForProvider.Identity
+	err := e.boundaries.Get(ctx, client.ObjectKey{Namespace: mg.Namespace, Name: names.Environment(id.Tenant, id.Environment)}, b)
+	return kit.IsReady(b), errors.Wrap(client.IgnoreNotFound(err), "cannot read the environment's Boundary")
 }
 
 // ours returns a [kit.NotOursError] for a Helm release that has our name and not our identity.

@@ -53,6 +53,32 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// TestWaitsForItsBoundary: the namespace alone is not enough, until its quota is counted.
+func TestWaitsForItsBoundary(t *testing.T) {
+	b := boundaryThatStands()
+	b.Status.Conditions = nil
+	w := newWorld(t, b)
+	w.settle()
+	if st := w.mg.Status.AtProvider; st.State != v1alpha1.ReleaseDeploying || st.Reason != string(steading.ReasonWaitingForBoundary) || len(w.helm.records(t)) > 0 {
+		t.Fatalf("got %+v, %d records of Helm, want it to wait", st, len(w.helm.records(t)))
+	}
+	kit.MarkReady(b)
+	must(t, w.Update(context.Background(), b))
+	w.runs(nil)
+	w.settle()
+	if st := w.mg.Status.AtProvider; st.State != v1alpha1.ReleaseDeployed {
+		t.Fatalf("got %+v, want it deployed", st)
+	}
+	b.Status.Conditions = nil
+	must(t, w.Update(context.Background(), b))
+	w.want(parameters("2"))
+	w.runs(nil)
+	w.settle()
+	if st := w.mg.Status.AtProvider; st.Deployed.Version != "2" {
+		t.Fatalf("got %+v: what was deployed once waits for nothing", st)
+	}
+}
+
 func TestRollsBackWhatDoesNotRollOut(t *testing.T) {
 	w := newWorld(t)
 	w.runs(nil)
@@ -253,7 +279,7 @@ func TestDeletionWithoutNamespace(t *testing.T) {
 // TestDeletionDoesNotHangOnHelm: what cannot be uninstalled goes with the namespace, if that is due.
 func TestDeletionDoesNotHangOnHelm(t *testing.T) {
 	for _, due := range []bool{true, false} {
-		b := &v1alpha1.Boundary{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme-dev", Finalizers: []string{"x"}}}
+		b := boundaryThatStands()
 		w := newWorld(t, b)
 		w.settle()
 		if due {

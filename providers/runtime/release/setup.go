@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	runtimesource "sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -80,6 +81,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	w := waker{cache: mgr.GetClient()}
 	b := kit.WatchEnvironmentClaimsFor(kit.Watch(mgr, &v1alpha1.Release{}, v1alpha1.ReleaseKind, o.Options), w.all).
 		Watches(&v1alpha1.Edge{}, kit.EnqueueEnvironment(), builder.WithPredicates(kit.Gone())).
+		Watches(&v1alpha1.Boundary{}, handler.EnqueueRequestsFromMapFunc(w.boundary), builder.WithPredicates(becameReady())).
 		WatchesRawSource(runtimesource.Channel(done, &handler.EnqueueRequestForObject{}))
 	for _, seen := range []client.Object{
 		&corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{},
@@ -88,6 +90,20 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		b = b.WatchesRawSource(o.Targets.Subscribe(seen, w.object))
 	}
 	return errors.Wrap(b.Complete(kit.Reconciler(mgr, kind, o.Options, c)), "cannot set up the controller of releases")
+}
+
+// becameReady passes the events of a Boundary that may be deployed into from then on.
+func becameReady() predicate.Predicate {
+	ready := func(o client.Object) bool {
+		b, ok := o.(*v1alpha1.Boundary)
+		return ok && kit.IsReady(b)
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return ready(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return ready(e.ObjectNew) && !ready(e.ObjectOld) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 func releaseEvent(release types.NamespacedName) event.GenericEvent {
@@ -114,6 +130,12 @@ func (w waker) object(_ string, obj client.Object) []reconcile.Request {
 		return requests(names.ComponentIn(namespace, component))
 	}
 	return requests(namespace)
+}
+
+// boundary wakes all Releases of an environment.
+func (w waker) boundary(ctx context.Context, o client.Object) []reconcile.Request {
+	l := o.GetLabels()
+	return requests(w.all(ctx, l[names.LabelTenant], l[names.LabelEnvironment])...)
 }
 
 // all Releases of an environment by name, the runtime's even if it is not known.
@@ -157,7 +179,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Release) (managed.
 		return nil, errors.Wrap(err, "cannot record that the provider config is in use")
 	}
 	e := &external{
-		o: c.o.Options, operations: c.operations, rollbackAfter: c.o.RollbackAfter, system: c.system,
+		o: c.o.Options, operations: c.operations, rollbackAfter: c.o.RollbackAfter, system: c.system, boundaries: c.client,
 		usage: usage.Log{Client: c.client, Reader: c.system}, values: c.values,
 	}
 	t, err := c.o.Targets.Get(ctx, target.NameOf(mg.Spec.ForProvider.Identity.Tenant, mg.Spec.ForProvider.Context))

@@ -30,6 +30,8 @@ type sight struct {
 	from []string
 	// status before.
 	status v1alpha1.ReleaseObservation
+	// made is when the Release was.
+	made time.Time
 	// usable is whether there is a namespace to deploy into.
 	usable bool
 	// foreign says whose the release is, when it is not ours.
@@ -64,8 +66,8 @@ type verdict struct {
 	quiet bool
 }
 
-// quiet is how long a rollout is given before it is told that it is under way: most are done by then, and what is told is
-// paid for up to the claim.
+// quiet is how long a new Release, and a rollout, is given before it is told that it is under way: most are done by then, and
+// what is told is paid for up to the claim.
 const quiet = 4 * time.Second
 
 // want is the digest of the request.
@@ -73,13 +75,26 @@ func (s sight) want() string { return digest(s.parameters, s.from...) }
 
 // judge comes to a verdict. It looks at nothing else and does nothing.
 func (s sight) judge() verdict {
+	v := s.judgeAloud()
+	left := s.made.Add(quiet).Sub(s.now)
+	if s.status.State == "" && left > 0 && v.state == v1alpha1.ReleaseDeploying && v.reason != steading.ReasonDeployFailed {
+		v.quiet = true
+		if v.again == 0 {
+			v.again = left
+		}
+	}
+	return v
+}
+
+// judgeAloud comes to a verdict, whether it is worth telling or not.
+func (s sight) judgeAloud() verdict {
 	want, last := s.want(), s.history.last()
 	switch {
 	case s.last != nil && s.last.running:
 		return s.running()
 	case !s.usable:
 		return verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonWaitingForBoundary,
-			message: fmt.Sprintf("namespace %s does not stand", s.parameters.Namespace)}
+			message: fmt.Sprintf("namespace %s does not stand yet", s.parameters.Namespace)}
 	case s.foreign != nil:
 		return verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonForeignRelease, message: s.foreign.Error()}
 	case s.last.failed(deploying, want) && (last == nil || last.request != want || s.last.passing() || s.history.good(s.status.Deployed) == nil):
@@ -222,7 +237,7 @@ func (s sight) rollingOut(last record) verdict {
 		v.act = deploy
 		return v
 	}
-	if left := s.since(last).Add(quiet).Sub(s.now); r.reason == steading.ReasonRollingOut && s.status.State == v1alpha1.ReleaseDeploying && left > 0 {
+	if left := s.since(last).Add(quiet).Sub(s.now); r.reason == steading.ReasonRollingOut && (s.status.State == v1alpha1.ReleaseDeploying || s.status.State == "") && left > 0 {
 		v.quiet, v.again = true, left
 	}
 	if !r.failing {

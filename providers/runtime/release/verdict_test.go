@@ -57,6 +57,11 @@ func TestJudge(t *testing.T) {
 	}{
 		"Nothing":           {reason: "what does not exist is installed", want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut}, says: "installing version 2"},
 		"Running":           {reason: "an operation in flight is waited for", sight: sight{last: &operation{kind: deploying, running: true}}, want: verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut}},
+		"NothingNew":        {reason: "which is not told while the Release is new", sight: sight{made: now.Add(-time.Second)}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut, quiet: true, again: 3 * time.Second}},
+		"NothingTold":       {reason: "unless something else was", sight: sight{made: now, status: v1alpha1.ReleaseObservation{State: v1alpha1.ReleaseFailed}}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut}},
+		"RunningNew":        {reason: "nor is that it is being installed", sight: sight{made: now, last: &operation{kind: deploying, running: true}}, want: verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut, quiet: true, again: quiet}},
+		"FailedNew":         {reason: "but that it fails is", sight: sight{made: now, last: broken(boom, 1, time.Second)}, want: verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonDeployFailed, again: 4 * time.Second}, says: "boom"},
+		"NoNamespaceNew":    {reason: "nor that its Boundary is being made with it", sight: sight{made: now}, want: verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonWaitingForBoundary, quiet: true, again: quiet}},
 		"Upgrade":           {reason: "another request is another deployment", sight: sight{history: history{rec(1, helm.StatusDeployed, one)}, status: v1alpha1.ReleaseObservation{Deployed: serves}}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut}, says: "upgrading to version 2"},
 		"Deployed":          {reason: "rolled out", sight: sight{history: upgraded, rollout: &rollout{done: true}}, want: verdict{state: v1alpha1.ReleaseDeployed, served: true}},
 		"Missing":           {reason: "what was deleted behind our back is made anew", sight: sight{history: upgraded, rollout: &rollout{missing: true, reason: steading.ReasonRollingOut, message: "gone"}}, want: verdict{act: deploy, state: v1alpha1.ReleaseRollingOut, reason: steading.ReasonRollingOut}, says: "gone"},
@@ -101,7 +106,7 @@ func TestJudge(t *testing.T) {
 			if s.parameters.Version == "" {
 				s.parameters = parameters("2")
 			}
-			s.usable = name != "NoNamespace"
+			s.usable = !strings.HasPrefix(name, "NoNamespace")
 			if s.rollbackAfter = time.Minute; s.now.IsZero() {
 				s.now = now
 			}

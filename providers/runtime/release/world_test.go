@@ -69,6 +69,9 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 			Spec:       v1alpha1.ReleaseSpec{ForProvider: parameters("1")},
 		},
 	}
+	if !slices.ContainsFunc(objs, func(o client.Object) bool { _, ok := o.(*v1alpha1.Boundary); return ok }) {
+		objs = append(objs, boundaryThatStands())
+	}
 	w.WithWatch = clientfake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&steading.Environment{}).
 		WithObjects(append(objs, namespaceOf(id), &steading.Environment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "dev"}})...).Build()
 	w.helm, w.kube = newEngine()
@@ -86,7 +89,7 @@ func (w *world) restart() {
 		operations:    newOperations(w.clock, func(n types.NamespacedName) { w.wake <- n }),
 		usage:         usage.Log{Client: w, Reader: w},
 		rollbackAfter: time.Minute,
-		system:        w, client: w, cache: w, helm: fakeHelm{w}, source: fakeSource{w}, values: fakeValues{w},
+		system:        w, boundaries: w, client: w, cache: w, helm: fakeHelm{w}, source: fakeSource{w}, values: fakeValues{w},
 	}
 }
 
@@ -94,6 +97,12 @@ func namespaceOf(i v1alpha1.Identity) *corev1.Namespace {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acme-dev"}}
 	kit.Stamp(ns, i)
 	return ns
+}
+
+func boundaryThatStands() *v1alpha1.Boundary {
+	b := &v1alpha1.Boundary{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme-dev", Finalizers: []string{"x"}}}
+	kit.MarkReady(b)
+	return b
 }
 
 type fakeHelm struct{ w *world }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -101,6 +102,10 @@ func (t *Targets) stop(name string) {
 	}
 }
 
+// settling is how long events of a target are gathered before they wake a controller. What comes up does so in a dozen of them,
+// a few milliseconds apart, and each would be looked at by itself.
+const settling = 50 * time.Millisecond
+
 // Subscribe returns a source that wakes what mapped returns whenever an object of the Go type of kind is added, changed or
 // deleted on any target. Of kinds other than Namespace only those objects are watched that carry an environment's label.
 func (t *Targets) Subscribe(kind client.Object, mapped func(context string, obj client.Object) []reconcile.Request) source.Source {
@@ -109,7 +114,7 @@ func (t *Targets) Subscribe(kind client.Object, mapped func(context string, obj 
 		defer t.mu.Unlock()
 		t.subscribers = append(t.subscribers, subscriber{kind: typeName(kind), notify: func(name string, obj client.Object) {
 			for _, r := range mapped(name, obj) {
-				queue.Add(r)
+				queue.AddAfter(r, settling)
 			}
 		}})
 		return nil
