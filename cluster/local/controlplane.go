@@ -83,6 +83,7 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string) error {
 				"--audit-log-maxsize=200", "--audit-log-maxbackup=2",
 				"--profiling=false",
 			},
+			Env:   memoryForTime,
 			Ready: p.healthy(p.server+"/readyz", "admin"),
 		}
 	})

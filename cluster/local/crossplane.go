@@ -102,7 +102,7 @@ func (p *Plane) startCrossplaneCore(ctx context.Context, args []string) error {
 				"--tls-server-secret-name=" + crossplaneServer, "--tls-server-certs-dir=" + p.file("crossplane/server"),
 				"--metrics-port=" + strconv.Itoa(port[0]), "--health-probe-port=" + strconv.Itoa(port[1]),
 			}, args...),
-			Env: append(crossplaneEnv, "KUBECONFIG="+kubeconfig),
+			Env: append(slices.Clone(memoryForTime), "KUBECONFIG="+kubeconfig),
 			Ready: func(ctx context.Context) error {
 				return get(ctx, http.DefaultClient, "http://"+loopback(port[1])+"/readyz")
 			},
@@ -118,13 +118,14 @@ func (p *Plane) startRBACManager(ctx context.Context) error {
 	return p.Supervisor.Start(ctx, Component{
 		Name: "crossplane-rbac-manager", Path: p.tools.Path(Crossplane),
 		Args: []string{"rbac", "start", "--provider-clusterrole=crossplane:allowed-provider-permissions"},
-		Env:  append(crossplaneEnv, "KUBECONFIG="+kubeconfig),
+		Env:  append(slices.Clone(memoryForTime), "KUBECONFIG="+kubeconfig),
 	})
 }
 
-// crossplaneEnv trades memory, of which a developer's machine has more, for the
-// time the garbage collector takes from everybody else on few cores.
-var crossplaneEnv = []string{"GOGC=200"}
+// memoryForTime trades memory, of which a developer's machine has more, for the
+// time the garbage collector takes from everybody else on few cores: a quarter
+// of what the API server needs by default.
+var memoryForTime = []string{"GOGC=300"}
 
 // dumpSecret writes the keys of one of Crossplane's Secrets as files.
 func (p *Plane) dumpSecret(ctx context.Context, name, dir string) error {

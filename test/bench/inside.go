@@ -143,12 +143,16 @@ func (b *bench) remove(ctx context.Context, name string) error {
 // burst makes so many environments at once, outside first. What it makes inside stays, idle.
 func (b *bench) burst(ctx context.Context, n int) (figures.Burst, error) {
 	say("a burst of %d outside", n)
-	outside, err := b.outside.burst(ctx, n)
+	outside, requests, err := b.outside.burst(ctx, n)
 	if err != nil {
 		return figures.Burst{}, err
 	}
 	say("a burst of %d took %.1f s outside; now on the platform", n, outside.Seconds())
 	opened, err := b.breakers(ctx)
+	if err != nil {
+		return figures.Burst{}, err
+	}
+	audited, err := b.audited()
 	if err != nil {
 		return figures.Burst{}, err
 	}
@@ -171,9 +175,14 @@ func (b *bench) burst(ctx context.Context, n int) (figures.Burst, error) {
 		return figures.Burst{}, err
 	}
 	b.idle += n
+	sent, err := b.requestsSince(audited, n)
+	if err != nil {
+		return figures.Burst{}, err
+	}
+	sent.Outside = requests
 	now, err := b.breakers(ctx)
 	say("a burst of %d took %.1f s on the platform, %d breakers opened", n, inside.Seconds(), now-opened)
-	return figures.Burst{Environments: n, Platform: inside.Seconds(), Outside: outside.Seconds(), Ratio: outside.Seconds() / inside.Seconds(), Breakers: now - opened}, err
+	return figures.Burst{Environments: n, Platform: inside.Seconds(), Outside: outside.Seconds(), Ratio: outside.Seconds() / inside.Seconds(), Breakers: now - opened, Requests: sent}, err
 }
 
 // memory that the provider has grown by.

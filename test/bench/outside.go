@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -42,6 +43,8 @@ type outside struct {
 	mapper meta.RESTMapper
 	caps   *chartutil.Capabilities
 	image  string
+	// sent are Helm's requests.
+	sent atomic.Int64
 }
 
 func newOutside(cfg *rest.Config, registry string) (*outside, error) {
@@ -55,7 +58,8 @@ func newOutside(cfg *rest.Config, registry string) (*outside, error) {
 		return nil, err
 	}
 	cached := memory.NewMemCacheClient(d)
-	o := &outside{admin: admin, config: cfg, cached: cached, mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached), image: registry + "/steading-dev/devops:1.4.2"}
+	o := &outside{admin: admin, cached: cached, mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached), image: registry + "/steading-dev/devops:1.4.2"}
+	o.config = counting{&o.sent}.of(cfg)
 	version, err := cached.ServerVersion()
 	if err != nil {
 		return nil, err
@@ -129,13 +133,14 @@ func (o *outside) remove(ctx context.Context, name string) error {
 	})
 }
 
-// burst makes so many at once and tells how long that took. It removes them.
-func (o *outside) burst(ctx context.Context, n int) (time.Duration, error) {
+// burst makes so many at once and tells how long that took, and how many requests each was. It removes them.
+func (o *outside) burst(ctx context.Context, n int) (time.Duration, float64, error) {
 	name := func(i int) string { return fmt.Sprintf("burst%d", i) }
-	start := time.Now()
+	start, before := time.Now(), o.sent.Load()
 	if err := together(n, func(i int) error { return o.install(ctx, name(i)) }); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	requests := 1 + float64(o.sent.Load()-before)/float64(n) // One makes the namespace.
 	err := eventually(ctx, "a burst outside", func(ctx context.Context) (bool, error) {
 		l := &appsv1.DeploymentList{}
 		err := o.admin.List(ctx, l)
@@ -150,9 +155,9 @@ func (o *outside) burst(ctx context.Context, n int) (time.Duration, error) {
 	})
 	took := time.Since(start)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return took, together(n, func(i int) error { return o.remove(ctx, name(i)) })
+	return took, requests, together(n, func(i int) error { return o.remove(ctx, name(i)) })
 }
 
 func (o *outside) helm(namespace string) (*action.Configuration, error) {

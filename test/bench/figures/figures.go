@@ -87,6 +87,20 @@ type Burst struct {
 	Ratio float64 `json:"ratio"`
 	// Breakers of composites that opened meanwhile.
 	Breakers int `json:"breakers"`
+	// Requests to the API server, for each environment.
+	Requests Requests `json:"requests"`
+}
+
+// Requests to the API server, watches aside, by who sent them.
+type Requests struct {
+	// Crossplane's, which turns claims into managed resources and reports back.
+	Crossplane float64 `json:"crossplane"`
+	// Provider is provider-runtime.
+	Provider float64 `json:"provider"`
+	// Helm on the platform, as the environments' deployers.
+	Helm float64 `json:"helm"`
+	// Outside are all that the bare loop sent.
+	Outside float64 `json:"outside"`
 }
 
 // Quiet is what changed while nothing was done.

@@ -24,6 +24,7 @@ func (r *Run) Markdown(w io.Writer) error {
 	r.goals(t)
 	r.latencies(t, "From claim applied to Environment ready", r.Ready)
 	r.latencies(t, "From claim deleted to claim gone", r.Gone)
+	r.requests(t)
 	r.circumstances(t)
 	_, err := io.WriteString(w, t.String())
 	return err
@@ -73,6 +74,18 @@ func (r *Run) latencies(t *strings.Builder, title string, all []Latency) {
 	for _, l := range all {
 		fmt.Fprintf(t, "| %d | %s | %s | %s | %s | %s | %s |\n", l.Idle, seconds(l.Platform.P50), seconds(l.Platform.P95),
 			seconds(l.Outside.P50), seconds(l.Outside.P95), seconds(l.Added.P50), seconds(l.Added.P95))
+	}
+}
+
+func (r *Run) requests(t *strings.Builder) {
+	if len(r.Bursts) == 0 {
+		return
+	}
+	t.WriteString("\n## What a burst asks of the API server\n\nRequests for each environment, watches aside. Most of the time that a burst takes is the API server's.\n\n")
+	t.WriteString("| burst of | Crossplane | provider-runtime | Helm, as deployer | together | the bare loop |\n|---|---|---|---|---|---|\n")
+	for _, b := range r.Bursts {
+		q := b.Requests
+		fmt.Fprintf(t, "| %d | %.0f | %.0f | %.0f | %.0f | %.0f |\n", b.Environments, q.Crossplane, q.Provider, q.Helm, q.Crossplane+q.Provider+q.Helm, q.Outside)
 	}
 }
 
