@@ -33,9 +33,12 @@ const (
 	Kubectl           Tool = "kubectl"
 	KWOK              Tool = "kwok"
 	Crossplane        Tool = "crossplane"
+	// ExternalSecrets is the controller of the External Secrets operator, which no
+	// plane runs by itself.
+	ExternalSecrets Tool = "external-secrets"
 )
 
-// AllTools lists every tool in the order in which they are built.
+// AllTools lists every tool of a plane in the order in which they are built.
 var AllTools = []Tool{Etcd, KubeAPIServer, ControllerManager, Scheduler, Kubectl, KWOK, Crossplane}
 
 const kubernetesLDFlags = "-s -w -X k8s.io/component-base/version.gitVersion=v1.35.4" +
@@ -65,6 +68,8 @@ var recipes = map[Tool]recipe{
 	Crossplane: {module: "crossplane", source: "github.com/crossplane/crossplane/v2", command: "github.com/crossplane/crossplane/v2/cmd/crossplane", cold: "4 min",
 		ldflags: "-s -w -X github.com/crossplane/crossplane-runtime/v2/pkg/version.version=v2.4.0 -X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0",
 		assets:  []string{"cluster/crds", "cluster/webhookconfigurations", "cluster/charts/crossplane"}},
+	ExternalSecrets: {module: "external-secrets", source: "github.com/external-secrets/external-secrets", command: "github.com/external-secrets/external-secrets", cold: "8 min",
+		ldflags: "-s -w", assets: []string{"config/crds/bases"}},
 }
 
 // A Toolchain holds built tools.
