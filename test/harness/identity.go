@@ -1,7 +1,9 @@
 package harness
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -70,25 +72,30 @@ func WantNothingOwned(t *testing.T, cfg *rest.Config, uid string) {
 	}
 }
 
-// WantUsage expects exactly these transitions to be recorded for an identity, each as often as it is named.
+// WantUsage waits until exactly these transitions are recorded for an identity, each as often as it is named. A claim may read
+// ready for a moment longer than it is: Crossplane writes its status before its conditions.
 func (s *Suite) WantUsage(t *testing.T, uid string, want ...runtimev1.Transition) {
 	t.Helper()
-	events := &runtimev1.UsageEventList{}
-	if err := s.Admin.List(t.Context(), events, client.InNamespace(names.SystemNamespace)); err != nil {
-		t.Fatal(err)
-	}
-	have, wanted := map[runtimev1.Transition]int{}, map[runtimev1.Transition]int{}
-	for _, e := range events.Items {
-		if string(e.Spec.Identity.UID) == uid {
-			have[e.Spec.Transition]++
-		}
-	}
+	wanted := map[runtimev1.Transition]int{}
 	for _, w := range want {
 		wanted[w]++
 	}
-	if fmt.Sprint(have) != fmt.Sprint(wanted) {
-		t.Errorf("usage events: have %v, want %v", have, wanted)
-	}
+	Eventually(t, "usage events", func(ctx context.Context) error {
+		events := &runtimev1.UsageEventList{}
+		if err := s.Admin.List(ctx, events, client.InNamespace(names.SystemNamespace)); err != nil {
+			return err
+		}
+		have := map[runtimev1.Transition]int{}
+		for _, e := range events.Items {
+			if string(e.Spec.Identity.UID) == uid {
+				have[e.Spec.Transition]++
+			}
+		}
+		if !maps.Equal(have, wanted) {
+			return fmt.Errorf("have %v, want %v", have, wanted)
+		}
+		return nil
+	})
 }
 
 // ContextUID is the identity of a context.
