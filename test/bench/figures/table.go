@@ -78,8 +78,8 @@ func (r *Run) latencies(t *strings.Builder, title string, all []Latency) {
 }
 
 func (r *Run) requests(t *strings.Builder) {
-	if len(r.Bursts) == 0 {
-		return
+	if !slices.ContainsFunc(r.Bursts, func(b Burst) bool { return b.Requests.Crossplane > 0 }) {
+		return // Older figures do not have them.
 	}
 	t.WriteString("\n## What a burst asks of the API server\n\nRequests for each environment, watches aside. Most of the time that a burst takes is the API server's.\n\n")
 	t.WriteString("| burst of | Crossplane | provider-runtime | Helm, as deployer | together | the bare loop |\n|---|---|---|---|---|---|\n")
