@@ -20,20 +20,29 @@ metadata: {name: harmless}
 // pushChart publishes a chart of the harmless template and another one, in the platform's registry.
 func pushChart(t *testing.T, name, template string, crds ...*chart.File) runtimev1.ChartSource {
 	t.Helper()
-	return pushAt(t, "hostile/"+name, name, template, crds...)
-}
-
-// pushAt publishes it in a repository of its own.
-func pushAt(t *testing.T, path, name, template string, crds ...*chart.File) runtimev1.ChartSource {
-	t.Helper()
-	c := &chart.Chart{
+	return pushAt(t, "hostile/"+name, &chart.Chart{
 		Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: name, Version: "1.0.0"},
 		Templates: []*chart.File{
 			{Name: "templates/harmless.yaml", Data: []byte(harmless)},
 			{Name: "templates/other.yaml", Data: []byte(template)},
 		},
 		Files: crds,
-	}
+	})
+}
+
+// pushComponent publishes a chart of one template where the operator allows components to come from.
+func pushComponent(t *testing.T, name, template string, crds ...*chart.File) {
+	t.Helper()
+	pushAt(t, "steading-dev/components/"+name, &chart.Chart{
+		Metadata:  &chart.Metadata{APIVersion: chart.APIVersionV2, Name: name, Version: "1.0.0"},
+		Templates: []*chart.File{{Name: "templates/all.yaml", Data: []byte(template)}},
+		Files:     crds,
+	})
+}
+
+// pushAt publishes a chart in the platform's registry.
+func pushAt(t *testing.T, path string, c *chart.Chart) runtimev1.ChartSource {
+	t.Helper()
 	file, err := chartutil.Save(c, t.TempDir())
 	if err != nil {
 		t.Fatal(err)

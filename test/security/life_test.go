@@ -109,7 +109,7 @@ func liveEnvironment(t *testing.T, a *steading.Tenant) {
 // liveComponent makes an environment with a component, whose values come from both kinds of objects and change. It stays.
 func liveComponent(t *testing.T) {
 	t.Helper()
-	pushAt(t, "steading-dev/components/life", "life", "")
+	pushComponent(t, "life", harmless)
 	from := []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-lifea", Name: "plain"}, Data: map[string]string{"values.yaml": "a: b\n"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-lifea", Name: "secret"}, StringData: map[string]string{"values.yaml": "c: d\n"}},
