@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,14 @@ func (b *blow) request() *proxy.Request {
 	return b.at
 }
 
+// dealt is no error once it happened.
+func (b *blow) dealt(context.Context) error {
+	if b.request() == nil {
+		return errors.New("its request is not answered")
+	}
+	return nil
+}
+
 // during an operation, from its beginning until it is done, something fails.
 func (l *life) during(t *testing.T, o operation, begin, done func()) {
 	t.Helper()
@@ -77,6 +86,10 @@ func (l *life) during(t *testing.T, o operation, begin, done func()) {
 		return
 	}
 	fronts[asker(k.target)].Arm(nil)
+	if l.counted[o][asker(k.target)] >= k.k {
+		// The request came, if as one of the last. What happens after it is answered is waited for.
+		harness.Eventually(t, "what fails at the "+string(o)+"'s end", b.dealt)
+	}
 	l.judge(o, b)
 	t.Logf("%s: %s: %v; done after %.1fs, requests %v", o, k, b.request(), took, l.counted[o])
 	l.waitAlive(t, process(k.target))
