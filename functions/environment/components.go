@@ -49,7 +49,7 @@ func requestOf(c steading.Component) runtimev1.ComponentRequest {
 	return runtimev1.ComponentRequest{Name: c.Name, Chart: c.Chart, Version: c.Version, Values: c.Values, MoreValues: len(c.ValuesFrom) > 0}
 }
 
-// emitComponents deploys the components that were granted once the namespace stands, and keeps those that are there. One
+// emitComponents deploys the components that were granted, and keeps those that are there. One
 // that the claim does not name any more is given up, unless the claim only plans.
 func (s *stages) emitComponents(out *compose.Output) error {
 	if s.env.Spec.State == steading.StatePlanned {
@@ -75,7 +75,7 @@ func (s *stages) emitComponent(out *compose.Output, c steading.Component) error 
 		// What runs is not touched by what was not admitted.
 		return s.keep(out, childOf(c.Name), observed)
 	}
-	if observed == nil && !out.Children[boundary].Ready {
+	if observed == nil && out.Children[boundary].Object == nil {
 		return nil
 	}
 	p := runtimev1.ReleaseParameters{
@@ -119,7 +119,7 @@ func (s *stages) componentsDeployed(out compose.Output) []xpv2.Condition {
 	}
 	for _, c := range s.env.Spec.Components {
 		if !out.Children[childOf(c.Name)].Ready {
-			return []xpv2.Condition{s.componentNotReady(c)}
+			return []xpv2.Condition{s.componentNotReady(out, c)}
 		}
 	}
 	if s.power() == steading.PowerStopped {
@@ -128,15 +128,18 @@ func (s *stages) componentsDeployed(out compose.Output) []xpv2.Condition {
 	return []xpv2.Condition{compose.True(t, steading.ReasonDeployed, "")}
 }
 
-func (s *stages) componentNotReady(c steading.Component) xpv2.Condition {
+func (s *stages) componentNotReady(out compose.Output, c steading.Component) xpv2.Condition {
 	const t = steading.ConditionComponentsDeployed
 	r := s.components[c.Name]
 	switch {
 	case r != nil:
 	case s.grant().Component(c.Name) == nil:
 		return compose.False(t, steading.ReasonNotAdmitted, "")
-	default:
+	case out.Children[boundary].Object == nil:
 		return compose.False(t, steading.ReasonWaitingForBoundary, "")
+	default:
+		// What it will say first, so that nothing has to be said twice.
+		return compose.False(t, steading.ReasonRollingOut, "")
 	}
 	n := notDeployed(t, r)
 	if n.Message != "" {

@@ -55,12 +55,12 @@ func provisionedWith(t *testing.T, cs ...steading.Component) *life {
 	t.Helper()
 	l := begin(t, withComponents(cs...)).want(steading.EnvironmentPending, false, placement)
 	edit(t, l.in, placement, grantComponents)
-	l.run().want(steading.EnvironmentProvisioning, false, placement, boundary)
-	edit(t, l.in, boundary, func(b *runtimev1.Boundary) { ready(b) })
 	children := []string{placement, boundary, release}
 	for _, c := range cs {
 		children = append(children, childOf(c.Name))
 	}
+	l.run().want(steading.EnvironmentProvisioning, false, children...)
+	edit(t, l.in, boundary, func(b *runtimev1.Boundary) { ready(b) })
 	l.run().want(steading.EnvironmentProvisioning, false, children...)
 	edit(t, l.in, release, deployed)
 	l.run().want(steading.EnvironmentRunning, false, children...)

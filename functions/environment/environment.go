@@ -2,7 +2,8 @@
 // namespace, a Release deploys the runtime into it and another each component, an Edge makes it reachable.
 //
 // A stage is emitted when the one before it is ready, or when it is already there: what an environment has is never
-// taken from it because something else is not ready, could not be read, or was refused.
+// taken from it because something else is not ready, could not be read, or was refused. Releases are emitted together with the
+// Boundary that they wait for, which saves the composite a round.
 package environment
 
 import (
