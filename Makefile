@@ -11,6 +11,9 @@ TESTFLAGS ?=
 BENCHFLAGS ?=
 # Where generated files that are only steps on the way go.
 BUILD := .local
+# Registry and path that packages are for, and their version.
+REGISTRY ?= ghcr.io/steading-dev
+VERSION ?= v0.1.0
 
 .PHONY: help
 help: ## List the commands.
@@ -69,6 +72,15 @@ MUTANTS ?=
 .PHONY: mutants
 mutants: ## Break the code on purpose; each patch in test/mutants has to be noticed by the test it names.
 	$(GO) run ./test/mutants/cmd -run '$(MUTANTS)'
+
+.PHONY: packages
+packages: ## Build packages, charts and image for REGISTRY and VERSION, for amd64 and arm64, into dist.
+	rm -rf dist
+	$(GO) run ./package/cmd/build --registry '$(REGISTRY)' --version '$(VERSION)' save dist
+
+.PHONY: publish
+publish: ## Build the same and push it to REGISTRY.
+	$(GO) run ./package/cmd/build --registry '$(REGISTRY)' --version '$(VERSION)' push
 
 .PHONY: bench
 bench: ## Measure what docs/performance.md reports. BENCHFLAGS=--help tells what can be set.

@@ -44,6 +44,8 @@ const (
 	DevopsImage = "devops"
 	// RuntimeChart is the chart that environments are deployed from.
 	RuntimeChart = "charts/runtime"
+	// SteadingChart is the chart of what a control plane needs besides the packages.
+	SteadingChart = "charts/steading"
 	// ComponentCharts is below which the charts of components are, a repository each.
 	ComponentCharts = "components"
 )
@@ -56,6 +58,8 @@ type Artifact struct {
 	Tags []string
 	// Digest of its manifest or index: sha256:...
 	Digest string
+	// Size of what a registry keeps of it, in bytes: configs and layers, of all platforms, each counted once.
+	Size int64
 
 	content remote.Taggable
 }
@@ -70,6 +74,8 @@ func (a Artifact) Tagged() string { return a.Repository + ":" + a.Tags[0] }
 type Artifacts struct {
 	// Image is the canonical runtime image.
 	Image Artifact
+	// Install is the chart of what a control plane needs besides the packages. Its first tag is its version.
+	Install Artifact
 	// Chart is the runtime chart. Its first tag is its version.
 	Chart Artifact
 	// Components are charts that environments may have beside the runtime.
@@ -80,7 +86,7 @@ type Artifacts struct {
 
 // All artifacts in the order in which they are pushed.
 func (a *Artifacts) All() []Artifact {
-	all := append([]Artifact{a.Image, a.Chart}, a.Components...)
+	all := append([]Artifact{a.Image, a.Install, a.Chart}, a.Components...)
 	names := make([]string, 0, len(a.Packages))
 	for n := range a.Packages {
 		names = append(names, n)
@@ -115,6 +121,9 @@ func All(ctx context.Context, o Options) (*Artifacts, error) {
 	}
 	a := &Artifacts{Packages: map[string]Artifact{}}
 	if a.Image, err = Image(ctx, o); err != nil {
+		return nil, err
+	}
+	if a.Install, err = InstallChart(o); err != nil {
 		return nil, err
 	}
 	if a.Chart, err = Chart(o); err != nil {
@@ -188,5 +197,33 @@ func (o Options) artifact(name string, tags []string, content remote.Taggable) (
 	if err != nil {
 		return Artifact{}, fmt.Errorf("cannot build %s: %w", name, err)
 	}
-	return Artifact{Repository: path.Join(o.Registry, o.Repository, name), Tags: tags, Digest: digest.String(), content: content}, nil
+	a := Artifact{Repository: path.Join(o.path(), name), Tags: tags, Digest: digest.String(), content: content}
+	if a.Size, err = a.size(); err != nil {
+		return Artifact{}, fmt.Errorf("cannot tell the size of %s: %w", name, err)
+	}
+	return a, nil
+}
+
+// size of all blobs.
+func (a Artifact) size() (int64, error) {
+	images, err := a.images()
+	if err != nil {
+		return 0, err
+	}
+	blobs := map[v1.Hash]int64{}
+	for _, img := range images {
+		m, err := img.Manifest()
+		if err != nil {
+			return 0, err
+		}
+		blobs[m.Config.Digest] = m.Config.Size
+		for _, l := range m.Layers {
+			blobs[l.Digest] = l.Size
+		}
+	}
+	total := int64(0)
+	for _, size := range blobs {
+		total += size
+	}
+	return total, nil
 }

@@ -2,8 +2,10 @@ package build
 
 import (
 	"bytes"
+	"debug/elf"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,7 +57,7 @@ func TestSameSourcesMakeTheSameDigestsAnywhere(t *testing.T) {
 	if diff := cmp.Diff(here, build(dir)); diff != "" {
 		t.Errorf("-first, +in another folder, under git, with other settings:\n%s", diff)
 	}
-	if len(here) != 5 {
+	if len(here) != 6 {
 		t.Errorf("built %v", here)
 	}
 }
@@ -69,6 +71,10 @@ func TestOtherSourcesMakeOtherDigests(t *testing.T) {
 		"Command":  {"only the image of that command", map[string]string{"package/images/devops/main.go": "package main\n\nfunc main() { println() }\n"}, []string{"devops"}},
 		"Template": {"only the chart", map[string]string{"package/charts/runtime/templates/it.yaml": "kind: Other\n"}, []string{"charts/runtime"}},
 		"CRD":      {"only the package that has it", map[string]string{"package/provider-test/crds/things.yaml": crd + "  labels: {a: b}\n"}, []string{"provider-test"}},
+		"Readme":   {"only the package that it describes", map[string]string{"package/provider-test/README.md": "# Other\n"}, []string{"provider-test"}},
+		"Example":  {"only the package that it shows", map[string]string{"cluster/examples/10.yaml": "# Other\nkind: Tenant\n"}, []string{"configuration-test"}},
+		"Install":  {"only the chart of what is installed", map[string]string{"cluster/install/templates/it.yaml": "kind: It\n"}, []string{"charts/steading"}},
+		"NoChart":  {"nothing: the chart leaves Go files out", map[string]string{"cluster/install/doc.go": "package other\n"}, nil},
 		"Comment":  {"nothing that anybody reads", map[string]string{"package/provider-test/crds/things.yaml": "# Generated.\n" + crd}, nil},
 	}
 	before, err := All(t.Context(), options(tree(t, nil)))
@@ -118,27 +124,75 @@ func TestPushAll(t *testing.T) {
 		}
 	})
 
-	t.Run("ImageHasWhatABinaryNeeds", func(t *testing.T) {
-		layers, err := pull(t, a.Image.Pinned(), amd64).Layers()
-		if err != nil {
-			t.Fatal(err)
-		}
-		modes := map[string]int64{}
-		for _, l := range layers {
-			r, err := l.Uncompressed()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, h := range contents(t, r) {
-				modes[name] = h.Mode
-				if !h.ModTime.Equal(epoch) {
-					t.Errorf("%s was made at %s", name, h.ModTime)
+	t.Run("ImagesHaveWhatABinaryNeedsAndNothingElse", func(t *testing.T) {
+		for _, of := range []Artifact{a.Image, a.Packages["function-test"], a.Packages["provider-test"]} {
+			for _, p := range []v1.Platform{amd64, arm64} {
+				want := map[string]int64{
+					"etc/": 0o755, "etc/group": 0o644, "etc/passwd": 0o644, "etc/ssl/": 0o755, "etc/ssl/certs/": 0o755, "etc/ssl/certs/ca-certificates.crt": 0o644,
+					"home/": 0o755, "home/steading/": 0o750, "tmp/": 0o1777,
+					"usr/": 0o755, "usr/local/": 0o755, "usr/local/bin/": 0o755, "usr/local/bin/" + path.Base(of.Repository): 0o755,
+				}
+				if diff := cmp.Diff(want, files(t, pull(t, of.Pinned(), p))); diff != "" {
+					t.Errorf("%s for %s: files and modes: -want, +got:\n%s", of.Repository, p.Architecture, diff)
 				}
 			}
 		}
-		for name, mode := range map[string]int64{"usr/local/bin/devops": 0o755, "etc/ssl/certs/ca-certificates.crt": 0o644, "etc/passwd": 0o644, "tmp/": 0o1777} {
-			if modes[name] != mode {
-				t.Errorf("%s has mode %o, want %o", name, modes[name], mode)
+	})
+
+	t.Run("BinariesAreOfTheirArchitecture", func(t *testing.T) {
+		for p, want := range map[*v1.Platform]elf.Machine{&amd64: elf.EM_X86_64, &arm64: elf.EM_AARCH64} {
+			b := file(t, pull(t, a.Packages["provider-test"].Pinned(), *p), "usr/local/bin/provider-test")
+			got, err := elf.NewFile(bytes.NewReader(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Machine != want {
+				t.Errorf("%s: the binary is for %s, want %s", p.Architecture, got.Machine, want)
+			}
+			if libraries, err := got.ImportedLibraries(); err != nil || len(libraries) > 0 {
+				t.Errorf("%s: the binary is not static: it imports %v, %v", p.Architecture, libraries, err)
+			}
+		}
+	})
+
+	t.Run("SizeIsThatOfAllPlatforms", func(t *testing.T) {
+		one := options(tree(t, nil))
+		single, err := Image(t.Context(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Image.Size <= single.Size || single.Size < 100<<10 {
+			t.Errorf("the image for one platform has %d bytes, for two %d", single.Size, a.Image.Size)
+		}
+	})
+
+	t.Run("ExamplesAreAsTheyAreWritten", func(t *testing.T) {
+		for name, want := range map[string]string{
+			"provider-test":      "---\n# What it is for.\nkind: Thing\n",
+			"configuration-test": "---\nkind: Tenant\n---\nkind: Environment\n",
+		} {
+			if diff := cmp.Diff(want, annotated(t, pull(t, a.Packages[name].Pinned(), arm64), "upbound", ".up/examples.yaml")); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", name, diff)
+			}
+		}
+	})
+
+	t.Run("PackagesSayWhatTheyAre", func(t *testing.T) {
+		p := parse(t, packageYAML(t, pull(t, a.Packages["function-test"].Pinned(), amd64)))
+		f, ok := p.GetMeta()[0].(*pkgmetav1.Function)
+		if !ok || f.Annotations["meta.crossplane.io/readme"] != "# Function\n" {
+			t.Errorf("the metadata is %v, want one with the readme", p.GetMeta()[0])
+		}
+	})
+
+	t.Run("InstallChartLooksForPackagesWhereTheyAre", func(t *testing.T) {
+		c := pulledChart(t, a.Install)
+		if c.Values["registry"] != path.Dir(a.Image.Repository) {
+			t.Errorf("values %v, want registry %s", c.Values, path.Dir(a.Image.Repository))
+		}
+		for _, f := range c.Raw {
+			if strings.HasSuffix(f.Name, ".go") {
+				t.Errorf("the chart has %s", f.Name)
 			}
 		}
 	})
@@ -233,8 +287,10 @@ func TestExternalPackagesHaveNoRuntime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(m.Layers) != 1 {
-			t.Errorf("%s has %d layers", name, len(m.Layers))
+		for _, l := range m.Layers {
+			if l.Annotations["io.crossplane.xpkg"] == "" {
+				t.Errorf("%s has a layer that is neither objects nor examples", name)
+			}
 		}
 	}
 }
@@ -260,6 +316,8 @@ func TestBuildRefuses(t *testing.T) {
 		"Typo":        {"a field that Crossplane does not know", map[string]string{configuration: "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: configuration-test}\nspec: {crossplan: {}}\n"}, nil, `unknown field "crossplan"`},
 		"Unbound":     {"any Crossplane would take it", map[string]string{configuration: "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: configuration-test}\nspec: {}\n"}, nil, "it has no spec.crossplane.version"},
 		"Constraint":  {"no Crossplane would take it", map[string]string{configuration: "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: configuration-test}\nspec: {crossplane: {version: new}}\n"}, nil, "is no constraint"},
+		"NoReadme":    {"nobody would know what it is", map[string]string{"package/function-test/README.md": ""}, nil, "cannot build package function-test: it has no readme"},
+		"NoSource":    {"nobody would know what it is", map[string]string{configuration: "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: configuration-test, annotations: {meta.crossplane.io/maintainer: a}}\nspec: {crossplane: {version: v2}}\n"}, nil, "its crossplane.yaml has no annotation meta.crossplane.io/source"},
 		"Kind":        {"no kind of package", map[string]string{configuration: "apiVersion: meta.pkg.crossplane.io/v1\nkind: Thing\n"}, nil, `its kind is "Thing"`},
 		"Group":       {"an older kind of package", map[string]string{configuration: "apiVersion: meta.pkg.crossplane.io/v1alpha1\nkind: Provider\n"}, nil, "its apiVersion is"},
 		"Chart":       {"not a chart", map[string]string{"package/charts/runtime/Chart.yaml": "apiVersion: v2\nname: runtime\nversion: one\n"}, nil, "cannot load chart runtime"},
@@ -320,18 +378,7 @@ func TestOurOwnTreeBuilds(t *testing.T) {
 	if err := Push(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	client, err := helm.NewClient(helm.ClientOptPlainHTTP())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pulled, err := client.Pull(c.Tagged())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := loader.LoadArchive(bytes.NewReader(pulled.Chart.Data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := pulledChart(t, c)
 	want, err := charts.Runtime()
 	if err != nil {
 		t.Fatal(err)
@@ -372,7 +419,7 @@ func TestSave(t *testing.T) {
 	}
 	want := []string{
 		"configuration-test-v0.1.0-linux-amd64.xpkg", "devops-v0.1.0-linux-amd64.tar", "function-test-v0.1.0-linux-amd64.xpkg",
-		"provider-test-v0.1.0-linux-amd64.xpkg", "runtime-1.2.3_a.tgz",
+		"provider-test-v0.1.0-linux-amd64.xpkg", "runtime-1.2.3_a.tgz", "steading-0.2.0.tgz",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

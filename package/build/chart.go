@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
 
 	"github.com/steading-dev/steading/package/charts"
 )
@@ -28,9 +30,10 @@ const (
 	chartContent types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// folder of the charts in the source tree, and of those of components in it.
+// folder of the charts in the source tree, of those of components in it, and of what is installed on a control plane.
 const (
 	chartFolder      = "package/charts"
+	installFolder    = "cluster/install"
 	componentCharts  = "components"
 	runtimeChartName = "runtime"
 )
@@ -58,6 +61,33 @@ func Components(o Options) ([]Artifact, error) {
 	return all, nil
 }
 
+// publicRegistry is what the source tree names as the place of our packages.
+const publicRegistry = "ghcr.io/steading-dev"
+
+// InstallChart packages what a control plane needs besides the packages, with this build's registry as the default of its
+// values. Go files and what else is not the chart's are kept out by its .helmignore.
+func InstallChart(o Options) (Artifact, error) {
+	o, err := o.complete()
+	if err != nil {
+		return Artifact{}, err
+	}
+	o.progress("Packaging chart " + installFolder)
+	c, err := loader.LoadDir(filepath.Join(o.RepoDir, installFolder))
+	if err != nil {
+		return Artifact{}, fmt.Errorf("cannot load the chart in %s: %w", installFolder, err)
+	}
+	files := make([]*loader.BufferedFile, 0, len(c.Raw))
+	for _, f := range c.Raw {
+		data := f.Data
+		if f.Name == chartutil.ValuesfileName {
+			data = bytes.ReplaceAll(data, []byte(publicRegistry), []byte(o.path()))
+		}
+		files = append(files, &loader.BufferedFile{Name: f.Name, Data: data})
+	}
+	slices.SortFunc(files, func(a, b *loader.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
+	return o.packageFiles(c.Metadata.Name, SteadingChart, files)
+}
+
 // packageChart in a folder, for a repository.
 func packageChart(o Options, folder, repository string) (Artifact, error) {
 	o, err := o.complete()
@@ -69,9 +99,14 @@ func packageChart(o Options, folder, repository string) (Artifact, error) {
 	if err != nil {
 		return Artifact{}, err
 	}
+	return o.packageFiles(folder, repository, files)
+}
+
+// packageFiles of a chart, sorted by name, for a repository.
+func (o Options) packageFiles(name, repository string, files []*loader.BufferedFile) (Artifact, error) {
 	c, err := loader.LoadFiles(files)
 	if err != nil {
-		return Artifact{}, fmt.Errorf("cannot load chart %s: %w", folder, err)
+		return Artifact{}, fmt.Errorf("cannot load chart %s: %w", name, err)
 	}
 	tgz, err := chartArchive(c.Name(), files)
 	if err != nil {

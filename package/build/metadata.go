@@ -17,12 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
-// metadataFile describes a package.
-const metadataFile = "crossplane.yaml"
+// Files of a package's folder that describe it: to Crossplane, and to people.
+const (
+	metadataFile = "crossplane.yaml"
+	readmeFile   = "README.md"
+)
 
 // metadata of a package, as Crossplane types it: a Provider, Function or Configuration.
 type metadata struct {
@@ -42,6 +44,14 @@ func (m metadata) command() string {
 		return "functions/cmd"
 	}
 	return ""
+}
+
+// examples is the folder of the package's examples, below the source tree. Claims are what a Configuration is about.
+func (m metadata) examples() string {
+	if m.kind == pkgmetav1.ConfigurationKind {
+		return path.Join("cluster", "examples")
+	}
+	return path.Join("package", m.name(), "examples")
 }
 
 // contents say where a kind of package has its objects, below the source tree, and which they may be. Crossplane refuses
@@ -70,25 +80,44 @@ func readPackage(o Options, name string) ([]byte, metadata, error) {
 	if m.name() != name {
 		return nil, metadata{}, fmt.Errorf("cannot build package %s: its %s calls it %q: call it as its folder", name, metadataFile, m.name())
 	}
-	m.pinDependencies(o)
+	if err := m.describe(filepath.Join(o.RepoDir, "package", name, readmeFile)); err != nil {
+		return nil, metadata{}, fmt.Errorf("cannot build package %s: %w", name, err)
+	}
+	o.pinDependencies(m)
 	objects, err := readObjects(o.RepoDir, m)
 	if err != nil {
+		return nil, metadata{}, fmt.Errorf("cannot build package %s: %w", name, err)
+	}
+	if err := o.nameFunctions(objects); err != nil {
 		return nil, metadata{}, fmt.Errorf("cannot build package %s: %w", name, err)
 	}
 	if m.kind != pkgmetav1.FunctionKind && len(objects) == 0 {
 		dirs, _ := m.contents()
 		return nil, metadata{}, fmt.Errorf("cannot build package %s: no objects in %s: run make generate", name, strings.Join(dirs, " and "))
 	}
+	stream, err := marshal(m, objects)
+	if err != nil {
+		return nil, metadata{}, fmt.Errorf("cannot build package %s: %w", name, err)
+	}
+	return stream, m, nil
+}
+
+// marshal a package's metadata and objects as a stream of documents.
+func marshal(m metadata, objects []map[string]any) ([]byte, error) {
+	all := []any{m.Pkg}
+	for _, o := range objects {
+		all = append(all, o)
+	}
 	b := &bytes.Buffer{}
-	for _, object := range append([]any{m.Pkg}, objects...) {
-		y, err := yaml.Marshal(object)
+	for _, o := range all {
+		y, err := yaml.Marshal(o)
 		if err != nil {
-			return nil, metadata{}, fmt.Errorf("cannot build package %s: %w", name, err)
+			return nil, err
 		}
 		b.WriteString("---\n")
 		b.Write(y)
 	}
-	return b.Bytes(), m, nil
+	return b.Bytes(), nil
 }
 
 func readMetadata(file string) (metadata, error) {
@@ -127,25 +156,33 @@ func readMetadata(file string) (metadata, error) {
 	return m, nil
 }
 
-// pinDependencies on our own packages to those of the same build.
-func (m metadata) pinDependencies(o Options) {
-	c, ok := m.Pkg.(*pkgmetav1.Configuration)
-	if !ok {
-		return
-	}
-	for i, d := range c.Spec.DependsOn {
-		own := path.Base(ptr.Deref(d.Package, ""))
-		if _, err := os.Stat(filepath.Join(o.RepoDir, "package", own, metadataFile)); own != "." && err == nil {
-			c.Spec.DependsOn[i].Package = ptr.To(path.Join(o.Registry, o.Repository, own))
-			c.Spec.DependsOn[i].Version = o.Version
+// What registries and Crossplane's tools show of a package.
+const (
+	annotationPrefix = "meta.crossplane.io/"
+	annotationReadme = annotationPrefix + "readme"
+)
+
+// describe a package by the README beside its metadata, and refuse one that does not say what it is.
+func (m metadata) describe(readme string) error {
+	for _, what := range []string{"maintainer", "source", "license", "description"} {
+		if m.GetAnnotations()[annotationPrefix+what] == "" {
+			return fmt.Errorf("its %s has no annotation %s", metadataFile, annotationPrefix+what)
 		}
 	}
+	b, err := os.ReadFile(readme) //nolint:gosec // G304: a file of the source tree.
+	if err != nil {
+		return fmt.Errorf("it has no readme: %w", err)
+	}
+	annotations := m.GetAnnotations()
+	annotations[annotationReadme] = string(b)
+	m.SetAnnotations(annotations)
+	return nil
 }
 
 // readObjects of a package, in the order of their files.
-func readObjects(repoDir string, m metadata) ([]any, error) {
+func readObjects(repoDir string, m metadata) ([]map[string]any, error) {
 	dirs, kinds := m.contents()
-	var out []any
+	var out []map[string]any
 	for _, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join(repoDir, dir, "*.yaml"))
 		if err != nil {
@@ -162,12 +199,12 @@ func readObjects(repoDir string, m metadata) ([]any, error) {
 	return out, nil
 }
 
-func decodeFile(file string, kinds []schema.GroupKind) ([]any, error) {
+func decodeFile(file string, kinds []schema.GroupKind) ([]map[string]any, error) {
 	b, err := os.ReadFile(file) //nolint:gosec // G304: a file of the source tree.
 	if err != nil {
 		return nil, err
 	}
-	var out []any
+	var out []map[string]any
 	d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(b), 4096)
 	for {
 		u := &unstructured.Unstructured{}
