@@ -236,7 +236,9 @@ func TestPlanned(t *testing.T) {
 	}
 
 	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.State = steading.StateRunning })
-	suite.WaitFor(t, e, "ready", func(e *steading.Environment) bool { return harness.Ready(e) && e.Status.Phase == steading.EnvironmentRunning && len(e.Status.Plan) == 0 })
+	suite.WaitFor(t, e, "ready", func(e *steading.Environment) bool {
+		return harness.Ready(e) && e.Status.Phase == steading.EnvironmentRunning && len(e.Status.Plan) == 0
+	})
 	pod := podsIn(t, "plans-dev")[0].UID
 	harness.Change(t, &suite, e, func(e *steading.Environment) {
 		e.Spec.State, e.Spec.Version = steading.StatePlanned, "1.4.3"

@@ -44,7 +44,7 @@ func (b *bench) requestsSince(size int64, n int) (figures.Requests, error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return r, nil //nolint:nilerr // The end, in the middle of a line that is being written.
+			return r, nil // The end, or the middle of a line that is being written.
 		}
 		e := struct {
 			Verb string `json:"verb"`
