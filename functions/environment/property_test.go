@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/steading-dev/steading/apis/names"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/functions/compose"
@@ -102,6 +104,9 @@ func checkShrink(t *testing.T, name string, in compose.Input) {
 		}
 	}
 	for child, c := range out.Children {
+		if !slices.Contains(c.Object.GetFinalizers(), names.Finalizer) {
+			t.Fatalf("%s: %s is desired without its finalizer, so Crossplane would take that from it", name, child)
+		}
 		if out.Ready && !c.Ready && child != edge {
 			t.Fatalf("%s: ready although %s is not", name, child)
 		}
