@@ -30,7 +30,7 @@ func TestColumns(t *testing.T) {
 		m["example.com/shown"] = "columns"
 		return m
 	}
-	x := suite.NewTenant(t, "columns", steading.TenantSpec{})
+	x := suite.NewTenant(t, "table", steading.TenantSpec{})
 	harness.Change(t, &suite, x, func(x *steading.Tenant) { x.Labels = label(x.Labels) })
 	states := map[string]struct {
 		edit  func(*steading.EnvironmentSpec)
@@ -44,7 +44,7 @@ func TestColumns(t *testing.T) {
 		"plan":    {func(s *steading.EnvironmentSpec) { s.State = steading.StatePlanned }, harness.Ready},
 	}
 	for name, s := range states {
-		e := harness.Environment("columns", name)
+		e := harness.Environment("table", name)
 		e.Labels = label(nil)
 		s.edit(&e.Spec)
 		suite.Create(t, e)
