@@ -23,8 +23,12 @@ var varying = []struct {
 	{regexp.MustCompile(`(?i)(request[-_ ]?id"?[:= ]+)"?[-\w]+"?`), "$1<id>"},
 }
 
+// lineBreak with the white space around it. kubectl's columns end at the first one.
+var lineBreak = regexp.MustCompile(`\s*\n\s*`)
+
 // Clean takes out of an error's message what changes from run to run: UIDs, resource versions, ephemeral ports, times,
-// addresses in memory. A condition that carries it then changes only when its cause does. The error keeps its identity
+// addresses in memory. A condition that carries it then changes only when its cause does. It is one line, so that the
+// columns of kubectl show all of it. The error keeps its identity
 // for [errors.Is] and [errors.As]. An error of [Ours] is left alone: the UID that it names is what the reader needs.
 func Clean(err error) error {
 	if err == nil || stderrors.As(err, new(*NotOursError)) {
@@ -42,6 +46,7 @@ func CleanMessage(msg string) string {
 	for _, v := range varying {
 		msg = v.what.ReplaceAllString(msg, v.with)
 	}
+	msg = lineBreak.ReplaceAllString(strings.TrimSpace(msg), " ")
 	if len(msg) > longest {
 		msg = strings.ToValidUTF8(msg[:longest], "") + "..."
 	}

@@ -28,6 +28,7 @@ func TestCleanMessage(t *testing.T) {
 		"Address":         {"Addresses in memory differ.", `&{0xc000123456 nil}`, `&{<address> nil}`},
 		"RequestID":       {"Request ids differ.", `denied (Request ID: ab-12)`, `denied (Request ID: <id>)`},
 		"Amounts":         {"Amounts are the message.", `cpu 2 is below the 4 that the runtime needs, 2 short`, `cpu 2 is below the 4 that the runtime needs, 2 short`},
+		"Lines":           {"Columns of kubectl end at a line's end.", "the chart refuses its values:\npostgres:\n  - at '': missing property 'password'\n", `the chart refuses its values: postgres: - at '': missing property 'password'`},
 		"Digest":          {"So are digests.", `sha256:0123456789abcdef`, `sha256:0123456789abcdef`},
 	}
 	for name, tc := range cases {
