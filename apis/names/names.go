@@ -95,8 +95,14 @@ func Component(tenant, environment, component string) string {
 // ComponentIn is the same by the environment's namespace.
 func ComponentIn(namespace, component string) string { return namespace + "." + component }
 
-// ComponentRelease is the Helm release of a component. No component is called devops, as the runtime's release is.
+// ComponentRelease is the Helm release of a component. No component is called as what is [OfRuntime].
 func ComponentRelease(tenant, component string) string { return tenant + "-" + component }
+
+// OfRuntime reports whether an object of an environment has a name that the objects of its runtime, or the route to it,
+// have: no component may have one of them.
+func OfRuntime(tenant, object string) bool {
+	return object == Release(tenant) || strings.HasPrefix(object, Release(tenant)+"-") || object == ServiceOf(tenant, "mcp") || object == Route(tenant)
+}
 
 // ComponentChart is the repository of a component's chart in one that the operator allows.
 func ComponentChart(prefix, chart string) string {

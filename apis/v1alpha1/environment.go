@@ -142,7 +142,7 @@ type Component struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self != 'devops'",message="devops is the runtime's own name"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['devops', 'mcp', 'edge']) && !self.startsWith('devops-')",message="devops, mcp, edge and what begins with devops- are names of the runtime's own objects; choose another"
 	Name string `json:"name"`
 
 	// Chart by name. It is taken from the first of the repositories that the operator allows that has it at this version.

@@ -43,7 +43,7 @@ func TestHostileComponents(t *testing.T) {
 		"crd": {template: harmless, crds: []*chart.File{{Name: "crds/evil.yaml", Data: []byte(customResource)}},
 			says: "the chart brings the CustomResourceDefinition in hostile-crd/crds/evil.yaml", made: "CustomResourceDefinition.apiextensions.k8s.io/v1 evils.example.com"},
 		"runtimes": {template: "apiVersion: v1\nkind: Service\nmetadata: {name: hostilec-mcp}\nspec: {ports: [{port: 1}]}\n",
-			says: "exists and cannot be imported into the current release"},
+			says: `the chart wants Service "hostilec-mcp", a name that is kept for the environment's runtime`},
 	}
 	e := harness.Environment("hostilec", "dev")
 	suite.Create(t, e)

@@ -192,6 +192,32 @@ func TestStopScalesToZero(t *testing.T) {
 	}
 }
 
+// TestComponentsTakeNoNameOfTheRuntimes: whichever of two releases that have an object of one name was deployed last would
+// have it, and whichever is removed first would take it away.
+func TestComponentsTakeNoNameOfTheRuntimes(t *testing.T) {
+	for name, refused := range map[string]bool{
+		"acme-devops": true, "acme-devops-home": true, "acme-mcp": true, "acme-edge": true,
+		"acme-db": false, "acme-devopsdb": false, "acme-mcp-db": false,
+	} {
+		obj := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+		for _, component := range []string{"", "db"} {
+			e, _ := newEngine()
+			e.component = component
+			err := e.deploy(of("r:1", obj))
+			if refused && component != "" {
+				if !errors.As(err, new(*refusedError)) || !strings.Contains(err.Error(), `ConfigMap "`+name+`", a name that is kept`) {
+					t.Errorf("component with %s: got %v, want it refused", name, err)
+				}
+				if got := e.records(t); len(got) > 0 {
+					t.Errorf("component with %s: recorded %v", name, got)
+				}
+			} else if err != nil {
+				t.Errorf("component %q with %s: %v", component, name, err)
+			}
+		}
+	}
+}
+
 func TestOnlyComponentsAreStoppedByTheirObjects(t *testing.T) {
 	if s := stampOf(component("1", stoppedPower), nil); !s.stopped || s.component != "db" {
 		t.Errorf("a stopped component has stamp %+v", s)

@@ -117,6 +117,9 @@ func (s stamp) object(obj *unstructured.Unstructured) error {
 	if ns := obj.GetNamespace(); ns != "" && ns != s.namespace {
 		return refuse("the chart wants %s in namespace %s; an environment's charts may make objects in %s only", describe(obj), ns, s.namespace)
 	}
+	if s.component != "" && names.OfRuntime(s.identity.Tenant, obj.GetName()) {
+		return refuse("the chart wants %s, a name that is kept for the environment's runtime; give the component, or what its chart makes, another", describe(obj))
+	}
 	obj.SetNamespace(s.namespace)
 	if s.stopped {
 		if err := stop(obj); err != nil {
