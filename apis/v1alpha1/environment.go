@@ -57,6 +57,7 @@ type EnvironmentSpec struct {
 	// Size is what the environment may use, at most the tenant's quota.perEnvironment. A change is admitted again; a
 	// refusal keeps the old size. Default: the tenant's quota.perEnvironment.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, !string(q).startsWith('-'))",message="an amount cannot be below zero"
 	Size *Resources `json:"size,omitempty"`
 
 	// Docker asks for the docker sidecar, where the tenant is allowed it.

@@ -76,6 +76,8 @@ type TenantSpec struct {
 }
 
 // A Subject of RBAC that owns a tenant.
+//
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'ServiceAccount') == (has(self.__namespace__) && size(self.__namespace__) > 0)",message="a ServiceAccount needs the namespace that it is in; users and groups are in none"
 type Subject struct {
 	// Kind is User, Group or ServiceAccount.
 	// +kubebuilder:validation:Enum=User;Group;ServiceAccount
@@ -115,12 +117,14 @@ type Quota struct {
 	// Default 16 CPU, 36864Mi memory, 72Gi storage.
 	// +optional
 	// +kubebuilder:default={cpu: "16", memory: "36864Mi", storage: "72Gi"}
+	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, !string(q).startsWith('-'))",message="an amount cannot be below zero"
 	PerEnvironment *Resources `json:"perEnvironment,omitempty"`
 
 	// Total is the sum of the sizes of all environments, those being deleted included.
 	// Default 160 CPU, 368640Mi memory, 720Gi storage.
 	// +optional
 	// +kubebuilder:default={cpu: "160", memory: "368640Mi", storage: "720Gi"}
+	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, !string(q).startsWith('-'))",message="an amount cannot be below zero"
 	Total *Resources `json:"total,omitempty"`
 }
 
