@@ -1,10 +1,10 @@
 package install
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -15,48 +15,79 @@ import (
 	xpextensionsv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 	xppkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/cli"
+	helm "helm.sh/helm/v3/pkg/registry"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/cluster/local"
 	builder "github.com/steading-dev/steading/package/build"
 )
 
-// repository of the mirror that the test installs from, deep in its registry.
-const repository = "mirrors/steading"
+// Where the test's packages are: below a path deep in its registry.
+const mirror = "mirrors/steading"
+
+// public is where releases are, which the test cannot reach.
+const public = "ghcr.io/steading-dev"
+
+// versions that the registry has.
+var versions = []string{"v0.1.0", "v0.2.0"}
 
 // A site is a control plane with Crossplane, which runs packages as pods, and a registry.
 type site struct {
 	plane    *local.Plane
 	registry string // host, and the path below which everything is
+	helm     *action.Configuration
 }
 
-// TestConfigurationAloneInstallsThePlatform on a bare Crossplane that has what the chart installs: from a mirror, with all
-// that it depends on, run as the chart says. Then all of it is removed again, in the order that docs/install.md gives.
+// TestConfigurationAloneInstallsThePlatform on a bare Crossplane that has what the chart installs: with all that it depends
+// on, run as the chart says. Then all of it is removed again, in the order that docs/install.md gives, and installed once
+// more as if from where releases are, by rewriting images.
 // The pods are KWOK's: they are scheduled and said to run, and nothing runs in them.
 func TestConfigurationAloneInstallsThePlatform(t *testing.T) {
 	s := startSite(t)
-	installed := s.installChart(t)
 	t.Run("install", func(t *testing.T) {
+		publish(t, s.registry, s.registry)
+		s.installChart(t)
 		s.apply(t, configuration(s.registry, "v0.1.0"))
-		s.waitHealthy(t, "v0.1.0")
+		s.waitHealthy(t, mirror, "v0.1.0")
 		s.checkFunctionIsCalled(t)
 		s.checkProcesses(t)
 	})
 	t.Run("upgrade", func(t *testing.T) {
+		s.upgradeChart(t)
 		s.apply(t, configuration(s.registry, "v0.2.0"))
 		s.upgrade(t, &xppkgv1.Function{}, "function-steading", "v0.2.0")
 		s.upgrade(t, &xppkgv1.Provider{}, "provider-runtime", "v0.2.0")
-		s.waitHealthy(t, "v0.2.0")
+		s.waitHealthy(t, mirror, "v0.2.0")
 		s.checkFunctionIsCalled(t)
 	})
 	t.Run("uninstall", func(t *testing.T) {
-		s.uninstall(t, installed)
+		s.uninstallPackages(t, mirror)
+		s.uninstallChart(t)
+	})
+	t.Run("rewritten", func(t *testing.T) {
+		s.registry = path.Join(path.Dir(path.Dir(s.registry)), "copies")
+		publish(t, public, s.registry)
+		s.installChart(t)
+		s.apply(t, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "pkg.crossplane.io/v1beta1", "kind": "ImageConfig", "metadata": map[string]any{"name": "mirror"},
+			"spec": map[string]any{
+				"matchImages":  []any{map[string]any{"prefix": public}},
+				"rewriteImage": map[string]any{"prefix": s.registry},
+			},
+		}}, configuration(public, "v0.1.0"))
+		s.waitHealthy(t, "steading-dev", "v0.1.0")
+		s.checkFunctionIsCalled(t)
+		s.checkProcesses(t)
 	})
 }
 
@@ -80,48 +111,116 @@ func startSite(t *testing.T) *site {
 			t.Error(err)
 		}
 	})
-	s := &site{plane: p, registry: path.Join(registry.Host(), repository)}
-	for _, version := range []string{"v0.1.0", "v0.2.0"} {
-		publish(t, registry.Host(), version)
+	settings := cli.New()
+	settings.KubeConfig = p.Kubeconfig()
+	h := &action.Configuration{}
+	if err := h.Init(settings.RESTClientGetter(), local.CrossplaneNamespace, "secret", t.Logf); err != nil {
+		t.Fatal(err)
 	}
-	return s
+	return &site{plane: p, registry: path.Join(registry.Host(), mirror), helm: h}
 }
 
-// publish this tree's packages, without the binaries, which no pod of KWOK's would start.
-func publish(t *testing.T, host, version string) {
+// publish this tree's packages and chart, made for one registry, in another or the same. The packages are without their
+// binaries, which no pod of KWOK's would start.
+func publish(t *testing.T, madeFor, registry string) {
 	t.Helper()
-	o := builder.Options{RepoDir: "../..", Registry: host, Repository: repository, Version: version, External: true}
-	for _, name := range append(processes(t), "configuration-steading") {
-		a, err := builder.Package(t.Context(), o, name)
-		if err != nil {
-			t.Fatal(err)
+	for _, version := range versions {
+		o := options(madeFor, version)
+		for _, name := range append(processes(t), "configuration-steading") {
+			a, err := builder.Package(t.Context(), o, name)
+			push(t, a, err, registry, name)
 		}
-		if err := builder.Push(t.Context(), a); err != nil {
+	}
+	a, err := builder.InstallChart(options(registry, versions[0]))
+	push(t, a, err, registry, builder.SteadingChart)
+}
+
+func options(registry, version string) builder.Options {
+	host, repository, _ := strings.Cut(registry, "/")
+	return builder.Options{RepoDir: "../..", Registry: host, Repository: repository, Version: version, External: true}
+}
+
+func push(t *testing.T, a builder.Artifact, err error, registry, name string) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Repository = path.Join(registry, name)
+	if err := builder.Push(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// installChart that was published, as it comes.
+func (s *site) installChart(t *testing.T) {
+	t.Helper()
+	install := action.NewInstall(s.helm)
+	install.ReleaseName, install.Namespace = "steading", local.CrossplaneNamespace
+	if _, err := install.RunWithContext(t.Context(), s.pullChart(t), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// upgradeChart with other values. What the operator wrote into what it installed stays.
+func (s *site) upgradeChart(t *testing.T) {
+	t.Helper()
+	c := s.plane.Client()
+	reserved := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "steading-reserved-names"}}
+	if err := c.Patch(t.Context(), reserved, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"names":"www"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{"runtimes": map[string]any{"provider-runtime": map[string]any{"replicas": 1}}}
+	upgrade := action.NewUpgrade(s.helm)
+	upgrade.Namespace = local.CrossplaneNamespace
+	if _, err := upgrade.RunWithContext(t.Context(), "steading", s.pullChart(t), values); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(reserved), reserved); err != nil || reserved.Data["names"] != "www" {
+		t.Errorf("reserved names after the upgrade: %v, %v", reserved.Data, err)
+	}
+	s.touchRevisions(t)
+	within(t, time.Minute, "one provider runs", func(ctx context.Context) error {
+		for _, d := range s.deployments(ctx, t, "provider-runtime") {
+			if *d.Spec.Replicas != 1 {
+				return fmt.Errorf("%d replicas", *d.Spec.Replicas)
+			}
+		}
+		return nil
+	})
+}
+
+// touchRevisions so that Crossplane looks at them: it does not watch what an ImageConfig names (crossplane 2.4.0,
+// internal/controller/pkg/runtime/watch.go).
+func (s *site) touchRevisions(t *testing.T) {
+	t.Helper()
+	revisions := &xppkgv1.ProviderRevisionList{}
+	if err := s.plane.Client().List(t.Context(), revisions); err != nil {
+		t.Fatal(err)
+	}
+	for i := range revisions.Items {
+		touch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"steading.dev/looked-at":"now"}}}`))
+		if err := s.plane.Client().Patch(t.Context(), &revisions.Items[i], touch); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// installChart as Helm would, by server-side apply, namespaces first.
-func (s *site) installChart(t *testing.T) []*unstructured.Unstructured {
+// pullChart as Helm does.
+func (s *site) pullChart(t *testing.T) *chart.Chart {
 	t.Helper()
-	rendered := template(t, "registry: "+s.registry)
-	var namespaces, others []*unstructured.Unstructured
-	for _, id := range slices.Sorted(maps.Keys(rendered)) {
-		object, ok := rendered[id].(map[string]any)
-		if !ok {
-			t.Fatalf("%s is no object", id)
-		}
-		u := &unstructured.Unstructured{Object: object}
-		if u.GetKind() == "Namespace" {
-			namespaces = append(namespaces, u)
-		} else {
-			others = append(others, u)
-		}
+	puller, err := helm.NewClient(helm.ClientOptPlainHTTP())
+	if err != nil {
+		t.Fatal(err)
 	}
-	all := slices.Concat(namespaces, others)
-	s.apply(t, all...)
-	return all
+	pulled, err := puller.Pull(path.Join(s.registry, builder.SteadingChart) + ":" + loadChart(t).Metadata.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := loader.LoadArchive(bytes.NewReader(pulled.Chart.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func (s *site) apply(t *testing.T, objects ...*unstructured.Unstructured) {
@@ -139,13 +238,15 @@ func configuration(registry, version string) *unstructured.Unstructured {
 	}}
 }
 
-// dependency is what Crossplane calls a package that it installs for the Configuration.
-func dependency(name string) string { return strings.ReplaceAll(repository, "/", "-") + "-" + name }
+// dependency is what Crossplane calls a package below a path, if it installs it for the Configuration.
+func dependency(repository, name string) string {
+	return strings.ReplaceAll(repository, "/", "-") + "-" + name
+}
 
 // upgrade a package that the Configuration depends on.
 func (s *site) upgrade(t *testing.T, pkg client.Object, name, version string) {
 	t.Helper()
-	pkg.SetName(dependency(name))
+	pkg.SetName(dependency(mirror, name))
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"package":"%s/%s:%s"}}`, s.registry, name, version))
 	if err := s.plane.Client().Patch(t.Context(), pkg, patch); err != nil {
 		t.Fatal(err)
@@ -153,11 +254,13 @@ func (s *site) upgrade(t *testing.T, pkg client.Object, name, version string) {
 }
 
 // waitHealthy until all packages of that version are installed and healthy.
-func (s *site) waitHealthy(t *testing.T, version string) {
+func (s *site) waitHealthy(t *testing.T, repository, version string) {
 	t.Helper()
 	within(t, 3*time.Minute, "packages of "+version+" are healthy", func(ctx context.Context) error {
 		for name, pkg := range map[string]xppkgv1.Package{
-			"configuration-steading": &xppkgv1.Configuration{}, dependency("function-steading"): &xppkgv1.Function{}, dependency("provider-runtime"): &xppkgv1.Provider{},
+			"configuration-steading":                    &xppkgv1.Configuration{},
+			dependency(repository, "function-steading"): &xppkgv1.Function{},
+			dependency(repository, "provider-runtime"):  &xppkgv1.Provider{},
 		} {
 			if err := s.plane.Client().Get(ctx, client.ObjectKey{Name: name}, pkg); err != nil {
 				return err
@@ -226,22 +329,28 @@ func (s *site) checkFunctionIsCalled(t *testing.T) {
 	})
 }
 
+// deployments of a process.
+func (s *site) deployments(ctx context.Context, t *testing.T, process string) []appsv1.Deployment {
+	t.Helper()
+	all := &appsv1.DeploymentList{}
+	if err := s.plane.Client().List(ctx, all, client.InNamespace(local.CrossplaneNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all.Items, func(d appsv1.Deployment) bool {
+		return d.Spec.Template.Labels["app.kubernetes.io/name"] != process
+	})
+}
+
 // checkProcesses are run as their configs say, whatever Crossplane calls the packages.
 func (s *site) checkProcesses(t *testing.T) {
 	t.Helper()
 	for _, p := range processes(t) {
-		deployments := &appsv1.DeploymentList{}
-		if err := s.plane.Client().List(t.Context(), deployments, client.InNamespace(local.CrossplaneNamespace)); err != nil {
-			t.Fatal(err)
-		}
-		deployments.Items = slices.DeleteFunc(deployments.Items, func(d appsv1.Deployment) bool {
-			return d.Spec.Template.Labels["app.kubernetes.io/name"] != p
-		})
-		if len(deployments.Items) != 1 {
-			t.Errorf("%s: %d deployments, want one", p, len(deployments.Items))
+		deployments := s.deployments(t.Context(), t, p)
+		if len(deployments) != 1 {
+			t.Errorf("%s: %d deployments, want one", p, len(deployments))
 			continue
 		}
-		want, got := runtimeConfig(t, p).Spec.DeploymentTemplate.Spec, deployments.Items[0].Spec
+		want, got := runtimeConfig(t, p).Spec.DeploymentTemplate.Spec, deployments[0].Spec
 		if *got.Replicas != *want.Replicas {
 			t.Errorf("%s: %d replicas, want %d", p, *got.Replicas, *want.Replicas)
 		}
@@ -267,15 +376,15 @@ func (s *site) checkProcesses(t *testing.T) {
 	}
 }
 
-// uninstall in the order of docs/install.md, claims being gone: packages, then what the chart installed.
-func (s *site) uninstall(t *testing.T, chart []*unstructured.Unstructured) {
+// uninstallPackages when no claim is left. Kinds and processes go with them.
+func (s *site) uninstallPackages(t *testing.T, repository string) {
 	t.Helper()
 	c := s.plane.Client()
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 	for _, pkg := range []client.Object{
 		&xppkgv1.Configuration{ObjectMeta: named("configuration-steading")},
-		&xppkgv1.Function{ObjectMeta: named(dependency("function-steading"))},
-		&xppkgv1.Provider{ObjectMeta: named(dependency("provider-runtime"))},
+		&xppkgv1.Function{ObjectMeta: named(dependency(repository, "function-steading"))},
+		&xppkgv1.Provider{ObjectMeta: named(dependency(repository, "provider-runtime"))},
 	} {
 		if err := c.Delete(t.Context(), pkg, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 			t.Fatal(err)
@@ -296,19 +405,6 @@ func (s *site) uninstall(t *testing.T, chart []*unstructured.Unstructured) {
 		}
 		return nil
 	})
-	for _, o := range slices.Backward(chart) {
-		if err := c.Delete(t.Context(), o.DeepCopy()); err != nil && !kerrors.IsNotFound(err) {
-			t.Fatal(err)
-		}
-	}
-	within(t, time.Minute, "what the chart installed is gone", func(ctx context.Context) error {
-		for _, o := range chart {
-			if err := gone(c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())); err != nil {
-				return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
-			}
-		}
-		return nil
-	})
 	within(t, time.Minute, "nothing of the processes is left", func(ctx context.Context) error {
 		deployments := &appsv1.DeploymentList{}
 		if err := c.List(ctx, deployments, client.InNamespace(local.CrossplaneNamespace)); err != nil {
@@ -321,6 +417,48 @@ func (s *site) uninstall(t *testing.T, chart []*unstructured.Unstructured) {
 		}
 		if len(deployments.Items) > 0 {
 			return fmt.Errorf("%d deployments", len(deployments.Items))
+		}
+		return nil
+	})
+}
+
+// uninstallChart, and remove the namespaces, which it leaves.
+func (s *site) uninstallChart(t *testing.T) {
+	t.Helper()
+	released, err := s.helm.Releases.Last("steading")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := action.NewUninstall(s.helm).Run("steading"); err != nil {
+		t.Fatal(err)
+	}
+	c := s.plane.Client()
+	for _, name := range []string{names.SystemNamespace, names.EdgeNamespace} {
+		ns := &corev1.Namespace{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, ns); err != nil {
+			t.Fatalf("uninstalling the chart should leave namespace %s: %v", name, err)
+		}
+		if !ns.DeletionTimestamp.IsZero() {
+			t.Errorf("uninstalling the chart should leave namespace %s, and deletes it", name)
+		}
+		if err := c.Delete(t.Context(), ns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	installed, err := byIdentity([]byte(released.Manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Minute, "what the chart installed is gone", func(ctx context.Context) error {
+		for id, o := range installed {
+			object, ok := o.(map[string]any)
+			if !ok {
+				return fmt.Errorf("%s is no object", id)
+			}
+			u := (&unstructured.Unstructured{Object: object}).DeepCopy()
+			if err := gone(c.Get(ctx, client.ObjectKeyFromObject(u), u)); err != nil {
+				return fmt.Errorf("%s: %w", id, err)
+			}
 		}
 		return nil
 	})
