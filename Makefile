@@ -55,6 +55,7 @@ lint: ## Run the linters of .golangci.yaml.
 
 .PHONY: test
 test: ## Run the unit, golden and acceptance tests. Needs no root.
+	$(GO) run ./cluster/local/cmd/steading-local tools
 	$(GO) test -timeout 25m $(TESTFLAGS) ./...
 
 .PHONY: test-node
@@ -63,6 +64,7 @@ test-node: ## Run the tests on a real node with containers. Needs root on Debian
 
 .PHONY: test-long
 test-long: ## Run every seed, the mutants and the slow peers.
+	$(GO) run ./cluster/local/cmd/steading-local tools
 	$(GO) test -timeout 80m -tags long $(TESTFLAGS) ./...
 	$(GO) run ./test/mutants/cmd
 

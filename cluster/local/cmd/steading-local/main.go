@@ -23,6 +23,7 @@ type cli struct {
 	Up        upCommand        `cmd:"" help:"Start the platform, or bring one that runs up to this source tree, apply the example claims and wait until they are ready."`
 	Down      downCommand      `cmd:"" help:"End the platform and remove its state."`
 	Status    statusCommand    `cmd:"" help:"Show what runs and how the claims are."`
+	Tools     toolsCommand     `cmd:"" help:"Build what a platform runs into the user's cache folder, unless it is there. The other commands, and the tests, do that by themselves; this one shows how far it has come."`
 	Supervise superviseCommand `cmd:"" hidden:"" help:"Run the platform in the foreground; up does this."`
 }
 
@@ -88,6 +89,14 @@ func (downCommand) Run(ctx context.Context, s *state) error {
 	}
 	fmt.Printf("platform %s ended\n", s.name)
 	return nil
+}
+
+type toolsCommand struct{}
+
+// Run builds the tools.
+func (toolsCommand) Run(ctx context.Context) error {
+	_, err := local.BuildTools(ctx, func(line string) { fmt.Println(line) }, local.AllTools...)
+	return err
 }
 
 type statusCommand struct{}
