@@ -40,6 +40,7 @@ generate: ## Generate deep copies, CRDs, XRDs, the chart's floor, contexts' guar
 	rm -f package/provider-runtime/crds/*.yaml
 	$(GO) tool -modfile=apis/generators.mod controller-gen crd paths=./apis/runtime/v1alpha1 output:crd:dir=package/provider-runtime/crds
 	$(GO) run ./xrds/generate -crds $(BUILD)/crds -out xrds
+	$(GO) run ./apis/definitions/generate -out apis/definitions package/provider-runtime/crds xrds
 	$(GO) run ./package/cmd/floor -out apis/runtime/v1alpha1/zz_generated_floor.go
 	$(GO) run ./cluster/install/cmd/guard -out providers/runtime/cluster/zz_generated_guard.yaml
 	$(GO) run ./test/docs/tables

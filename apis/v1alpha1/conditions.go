@@ -21,6 +21,10 @@ const (
 	ConditionCertificateReady xpv2.ConditionType = "CertificateReady"
 	// ConditionDeletionBlocked is true when deletion waits for something that will not go away by itself.
 	ConditionDeletionBlocked xpv2.ConditionType = "DeletionBlocked"
+	// ConditionDefinitionsCurrent is false while a definition on the control plane is older than the software that would write
+	// by it, or missing: it holds, rather than lose fields. All kinds of claims and managed resources may have it; where nothing
+	// ever was wrong it is not there.
+	ConditionDefinitionsCurrent xpv2.ConditionType = "DefinitionsCurrent"
 )
 
 // Condition types of a Tenant and a Context, besides those above.
@@ -110,4 +114,11 @@ const (
 	ReasonForeignRelease     xpv2.ConditionReason = "ForeignRelease"
 	ReasonNamespaceBlocked   xpv2.ConditionReason = "NamespaceBlocked"
 	ReasonWaitingForYoungers xpv2.ConditionReason = "WaitingForDependents"
+)
+
+// Reasons of DefinitionsCurrent.
+const (
+	ReasonDefinitionsOutdated xpv2.ConditionReason = "DefinitionsOutdated"
+	ReasonDefinitionsNotReady xpv2.ConditionReason = "DefinitionsNotReady"
+	ReasonCurrent             xpv2.ConditionReason = "Current"
 )
