@@ -36,6 +36,13 @@ const (
 	// ExternalSecrets is the controller of the External Secrets operator, which no
 	// plane runs by itself.
 	ExternalSecrets Tool = "external-secrets"
+	// ArgoCD is all of Argo CD's processes: which one it is, the name says that it
+	// is called by. It calls Kustomize and keeps what it knows in ArgoCDRedis.
+	// ArgoCDHealth asks Argo CD's own code about objects. No plane runs them.
+	ArgoCD       Tool = "argocd"
+	ArgoCDHealth Tool = "argocd-health"
+	ArgoCDRedis  Tool = "argocd-redis"
+	Kustomize    Tool = "kustomize"
 )
 
 // AllTools lists every tool of a plane in the order in which they are built.
@@ -70,6 +77,12 @@ var recipes = map[Tool]recipe{
 		assets:  []string{"cluster/crds", "cluster/webhookconfigurations", "cluster/charts/crossplane"}},
 	ExternalSecrets: {module: "external-secrets", source: "github.com/external-secrets/external-secrets", command: "github.com/external-secrets/external-secrets", cold: "8 min",
 		ldflags: "-s -w", assets: []string{"config/crds/bases"}},
+	ArgoCD: {module: "argocd", source: "github.com/argoproj/argo-cd/v3", command: "github.com/argoproj/argo-cd/v3/cmd", cold: "7 min",
+		ldflags: "-s -w -X github.com/argoproj/argo-cd/v3/common.version=3.2.1",
+		assets:  []string{"manifests/crds", "manifests/base", "manifests/cluster-rbac"}},
+	ArgoCDHealth: {module: "argocd", command: modulePath + "/cluster/local/tools/argocd/health", cold: "3 min", ldflags: "-s -w"},
+	ArgoCDRedis:  {module: "argocd", command: modulePath + "/cluster/local/tools/argocd/redis", cold: "10 s", ldflags: "-s -w"},
+	Kustomize:    {module: "argocd", command: "sigs.k8s.io/kustomize/kustomize/v5", cold: "30 s", ldflags: "-s -w"},
 }
 
 // A Toolchain holds built tools.
@@ -185,6 +198,13 @@ func (r recipe) key(ctx context.Context, modDir string) (string, error) {
 	h := sha256.New()
 	for _, f := range []string{"go.mod", "go.sum"} {
 		b, err := os.ReadFile(filepath.Join(modDir, f)) //nolint:gosec // A file of our source tree.
+		if err != nil {
+			return "", err
+		}
+		h.Write(b)
+	}
+	if own, ok := strings.CutPrefix(r.command, modulePath+"/"); ok {
+		b, err := os.ReadFile(filepath.Join(modDir, filepath.Base(own), "main.go")) //nolint:gosec // A file of our source tree.
 		if err != nil {
 			return "", err
 		}
