@@ -61,6 +61,10 @@ func connectHelm(ctx context.Context, t *target.Target, p v1alpha1.ReleaseParame
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make the deployer's client")
 	}
+	m, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make the deployer's client")
+	}
 	g := getter{namespace: p.Namespace, config: cfg, target: t}
 	kc := kube.New(g)
 	kc.Namespace = p.Namespace
@@ -74,6 +78,7 @@ func connectHelm(ctx context.Context, t *target.Target, p v1alpha1.ReleaseParame
 		},
 		rest:    cfg,
 		name:    p.ReleaseName,
+		live:    liveIn(ctx, m, t.Mapper),
 		witness: w,
 		stamp:   stampOf(p, t.Mapper),
 	}, nil

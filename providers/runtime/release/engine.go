@@ -33,6 +33,8 @@ type helmEngine struct {
 	// rest is what templates look things up with. Nil: nothing is found.
 	rest *rest.Config
 	name string
+	// live objects, to tell whose they are.
+	live live
 	// witness of the requests. May be nil.
 	witness *witness
 	stamp
@@ -85,6 +87,13 @@ func (e *helmEngine) install(ch *chart.Chart, d deployment) error {
 }
 
 func (e *helmEngine) upgrade(ch *chart.Chart, d deployment) error {
+	from, err := e.upgradedFrom()
+	if err != nil {
+		return err
+	}
+	if err := e.disown(from); err != nil {
+		return err
+	}
 	up := action.NewUpgrade(e.cfg)
 	up.Namespace = e.namespace
 	up.Description = d.description
@@ -94,8 +103,17 @@ func (e *helmEngine) upgrade(ch *chart.Chart, d deployment) error {
 	up.MaxHistory = historyMax
 	up.ResetValues = true
 	up.DisableHooks, up.SkipCRDs, up.DisableOpenAPIValidation = true, true, true
-	_, err := up.Run(e.name, ch, d.values)
+	_, err = up.Run(e.name, ch, d.values)
 	return errors.Wrapf(e.witness.judge(err), "cannot upgrade Helm release %s", e.name)
+}
+
+// upgradedFrom is the revision that Helm compares an upgrade with: the one that is deployed, or the last if none ever was.
+func (e *helmEngine) upgradedFrom() (*helm.Release, error) {
+	from, err := e.cfg.Releases.Deployed(e.name)
+	if errors.Is(err, driver.ErrNoDeployedReleases) {
+		from, err = e.cfg.Releases.Last(e.name)
+	}
+	return from, errors.Wrapf(err, "cannot read Helm release %s", e.name)
 }
 
 // rollback deploys what an earlier revision did. It is an upgrade, so that it goes through the same checks and its record
@@ -111,12 +129,22 @@ func (e *helmEngine) rollback(to int64, labels map[string]string, description st
 	return e.upgrade(old.Chart, deployment{values: old.Config, labels: labels, description: description})
 }
 
-// uninstall takes the release down. One that does not exist is down.
+// uninstall takes the release down, and nothing of another's. One that does not exist is down.
 func (e *helmEngine) uninstall() error {
+	last, err := e.cfg.Releases.Last(e.name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot read Helm release %s", e.name)
+	}
+	if err := e.disown(last); err != nil {
+		return err
+	}
 	un := action.NewUninstall(e.cfg)
 	un.IgnoreNotFound, un.DisableHooks = true, true
 	un.Timeout = operationTimeout
-	_, err := un.Run(e.name)
+	_, err = un.Run(e.name)
 	return errors.Wrapf(err, "cannot uninstall Helm release %s", e.name)
 }
 

@@ -16,6 +16,8 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
@@ -51,6 +53,7 @@ func newEngine() (*helmEngine, *kubefake.FailingKubeClient) {
 			Capabilities: chartutil.DefaultCapabilities.Copy(), Log: func(string, ...any) {},
 		},
 		name:  "acme-devops",
+		live:  func(*unstructured.Unstructured) (metav1.Object, error) { return nil, nil },
 		stamp: stamp{identity: id, namespace: "acme-dev", mapper: mapper()},
 	}, kc
 }

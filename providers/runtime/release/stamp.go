@@ -49,26 +49,68 @@ func refuse(format string, args ...any) error { return &refusedError{fmt.Errorf(
 
 // Run checks and stamps what a chart rendered.
 func (s stamp) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
-	out := &bytes.Buffer{}
-	docs := utilyaml.NewYAMLReader(bufio.NewReader(rendered))
-	for {
-		doc, err := docs.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, refuse("cannot read what the chart renders: %w", err)
-		}
-		obj, err := decode(doc)
-		if err != nil {
-			return nil, err
-		}
-		if obj == nil {
-			continue
-		}
+	objs, err := objectsIn(rendered.Bytes())
+	if err != nil {
+		return nil, refuse("cannot read what the chart renders: %w", err)
+	}
+	for _, obj := range objs {
 		if err := s.object(obj); err != nil {
 			return nil, err
 		}
+	}
+	return manifestOf(objs)
+}
+
+// objectsIn a manifest, with those in lists one by one.
+func objectsIn(manifest []byte) ([]*unstructured.Unstructured, error) {
+	var objs []*unstructured.Unstructured
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return objs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		raw, err := yaml.YAMLToJSON(doc)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+			continue
+		}
+		obj := &unstructured.Unstructured{}
+		if err := obj.UnmarshalJSON(raw); err != nil {
+			return nil, err
+		}
+		if objs, err = flattened(objs, obj); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// flattened appends an object, or what is in it if it is a list.
+func flattened(to []*unstructured.Unstructured, obj *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if !obj.IsList() {
+		return append(to, obj), nil
+	}
+	err := obj.EachListItem(func(item runtime.Object) error {
+		u, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return errors.Errorf("%s lists what are not objects", describe(obj))
+		}
+		var err error
+		to, err = flattened(to, u)
+		return err
+	})
+	return to, err
+}
+
+// manifestOf objects, one document each.
+func manifestOf(objs []*unstructured.Unstructured) (*bytes.Buffer, error) {
+	out := &bytes.Buffer{}
+	for _, obj := range objs {
 		raw, err := yaml.Marshal(obj.Object)
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot write %s", describe(obj))
@@ -76,33 +118,10 @@ func (s stamp) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 		out.WriteString("---\n")
 		out.Write(raw)
 	}
-}
-
-func decode(doc []byte) (*unstructured.Unstructured, error) {
-	raw, err := yaml.YAMLToJSON(doc)
-	if err != nil {
-		return nil, refuse("cannot read what the chart renders: %w", err)
-	}
-	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
-		return nil, nil //nolint:nilnil // An empty document is no object.
-	}
-	obj := &unstructured.Unstructured{}
-	if err := obj.UnmarshalJSON(raw); err != nil {
-		return nil, refuse("cannot read what the chart renders: %w", err)
-	}
-	return obj, nil
+	return out, nil
 }
 
 func (s stamp) object(obj *unstructured.Unstructured) error {
-	if obj.IsList() {
-		return obj.EachListItem(func(item runtime.Object) error {
-			u, ok := item.(*unstructured.Unstructured)
-			if !ok {
-				return refuse("the chart renders a list of what are not objects")
-			}
-			return s.object(u)
-		})
-	}
 	gvk := obj.GroupVersionKind()
 	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
