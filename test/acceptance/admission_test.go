@@ -313,7 +313,8 @@ func TestQuotaRaised(t *testing.T) {
 	})
 }
 
-// TestQuotaLowered below what is in use stops nothing that runs, and refuses what comes next.
+// TestQuotaLowered below what is in use stops nothing that runs and keeps it from no new version, but refuses what comes
+// next: another environment, or more for this one.
 func TestQuotaLowered(t *testing.T) {
 	t.Parallel()
 	x := suite.NewTenant(t, "lowered", steading.TenantSpec{})
@@ -333,14 +334,16 @@ func TestQuotaLowered(t *testing.T) {
 	suite.Create(t, next)
 	suite.WaitFor(t, next, "refused", refused(steading.ReasonEnvironmentLimit, "has 2 of at most 1 environments"))
 
-	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.Version = "1.4.3" })
-	suite.WaitFor(t, e, "refused at a new version", refused(steading.ReasonOverEnvironmentCap, "cpu 8 is over the 4 that one environment of tenant lowered may have, 4 too much"))
+	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.Size = steading.MustResources("9", "20Gi", "40Gi") })
+	suite.WaitFor(t, e, "refused a larger size", refused(steading.ReasonOverEnvironmentCap, "cpu 9 is over the 4 that one environment of tenant lowered may have, 5 too much"))
 	if e.Status.Phase != steading.EnvironmentRunning || e.Status.DeployedVersion != "1.4.2" || e.Status.Caps == nil || e.Status.Caps.CPU.String() != "8" {
-		t.Errorf("what was refused a new version: %s, caps %+v", harness.Describe(e), e.Status.Caps)
+		t.Errorf("what was refused a larger size: %s, caps %+v", harness.Describe(e), e.Status.Caps)
 	}
 	if pods := podsIn(t, "lowered-dev"); len(pods) != 1 || pods[0].UID != pod || !podReady(pods[0]) {
 		t.Errorf("its pod was touched")
 	}
-	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.Version = "1.4.2" })
-	suite.WaitFor(t, e, "as it was", harness.Ready)
+	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.Size, e.Spec.Version = e.Status.Caps, "1.4.3" })
+	suite.WaitFor(t, e, "at a new version", func(e *steading.Environment) bool {
+		return harness.Ready(e) && e.Status.DeployedVersion == "1.4.3" && e.Status.Caps.CPU.String() == "8"
+	})
 }

@@ -104,11 +104,13 @@ func (t *tally) raise(a Applicant, name string) string {
 	return fmt.Sprintf("ask the operator to raise the Tenant's spec.quota.perEnvironment.%s", name)
 }
 
-// environmentCap refuses more than one environment may have.
-func (t *tally) environmentCap(_ Applicant, want steading.Resources) *v1alpha1.Refusal {
+// environmentCap refuses more than one environment may have. What an environment holds already it may keep, like
+// everywhere in Kubernetes: a cap that was lowered must not keep it from a new version.
+func (t *tally) environmentCap(a Applicant, want steading.Resources) *v1alpha1.Refusal {
 	most := t.Quota.PerEnvironment.Amounts()
+	held := held(a).Amounts()
 	for i, w := range want.Amounts() {
-		if w.Quantity.Cmp(most[i].Quantity) > 0 {
+		if w.Quantity.Cmp(most[i].Quantity) > 0 && w.Quantity.Cmp(held[i].Quantity) > 0 {
 			return refuse(steading.ReasonOverEnvironmentCap,
 				"%s %s is over the %s that one environment of tenant %s may have, %s too much: lower spec.size.%s, or ask the operator to raise the Tenant's spec.quota.perEnvironment.%s",
 				w.Name, show(w.Quantity), show(most[i].Quantity), t.Tenant, show(minus(w.Quantity, most[i].Quantity)), w.Name, w.Name)
@@ -118,8 +120,8 @@ func (t *tally) environmentCap(_ Applicant, want steading.Resources) *v1alpha1.R
 }
 
 // tenantTotal refuses what the tenant's budget has no room for. Environments that are being deleted count. An environment
-// that asks for less than it holds is not refused: that would keep a tenant over a budget that was lowered from coming
-// back under it.
+// that asks for no more than it holds is not refused: that would keep a tenant over a budget that was lowered from new
+// versions, and from coming back under it.
 func (t *tally) tenantTotal(a Applicant, want steading.Resources) *v1alpha1.Refusal {
 	others := t.others(a).Amounts()
 	budget := t.Quota.Total.Amounts()
@@ -127,7 +129,7 @@ func (t *tally) tenantTotal(a Applicant, want steading.Resources) *v1alpha1.Refu
 	for i, w := range want.Amounts() {
 		projected := others[i].Quantity.DeepCopy()
 		projected.Add(w.Quantity)
-		if projected.Cmp(budget[i].Quantity) <= 0 || w.Quantity.Cmp(held[i].Quantity) < 0 {
+		if projected.Cmp(budget[i].Quantity) <= 0 || w.Quantity.Cmp(held[i].Quantity) <= 0 {
 			continue
 		}
 		return refuse(steading.ReasonOverTenantTotal,

@@ -72,9 +72,9 @@ func TestAChangeIsAdmittedAgain(t *testing.T) {
 			want{context: "edge", version: "2", cpu: "4"},
 		},
 		"VersionOverLoweredTotal": {
-			"A version is held against the budget as it is now, without itself being counted twice.",
+			"A budget that was lowered does not keep what stands from a new version of the same size.",
 			tenant(with(dev.now(version("2"))), total("3", "16Gi", "2Gi")),
-			refused("OverTenantTotal"),
+			want{context: "edge", version: "2", cpu: "4"},
 		},
 		"VersionInFullTotal": {
 			"An environment that fills the budget may still be upgraded.",
@@ -82,9 +82,9 @@ func TestAChangeIsAdmittedAgain(t *testing.T) {
 			want{context: "edge", version: "2", cpu: "4"},
 		},
 		"VersionOverLoweredCap": {
-			"A version is held against the cap as it is now.",
+			"Neither does a cap.",
 			tenant(with(dev.now(version("2"))), perEnvironment("3", "16Gi", "2Gi")),
-			refused("OverEnvironmentCap"),
+			want{context: "edge", version: "2", cpu: "4"},
 		},
 		"VersionWhileChartIsUnknown": {
 			"A new version needs a chart.",
@@ -100,6 +100,11 @@ func TestAChangeIsAdmittedAgain(t *testing.T) {
 			"A larger size is granted within the cap and the total.",
 			tenant(with(dev.now(sized(sizeOf("8", "16Gi", "2Gi")))), total("8", "16Gi", "2Gi")),
 			want{context: "edge", version: "1.4.2", cpu: "8"},
+		},
+		"GrowOverLoweredCap": {
+			"What it holds above the cap is no leave to take more.",
+			tenant(with(dev.now(sized(sizeOf("5", "16Gi", "2Gi")))), perEnvironment("3", "16Gi", "2Gi")),
+			refused("OverEnvironmentCap"),
 		},
 		"GrowTooMuch": {
 			"A refused size keeps the old one.",
