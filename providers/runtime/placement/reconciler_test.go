@@ -275,7 +275,10 @@ func TestAPlacementGoesLast(t *testing.T) {
 	w := newWorld(t, homeOf(quotaOf(1)), placementOf("dev"), boundaryOf("dev"))
 	w.reconcile()
 	log := usage.Log{Client: w.kube, Reader: w.kube}
-	provisioned := usage.Entry{Identity: w.placement("dev").Spec.ForProvider.Identity, Transition: v1alpha1.TransitionProvisioned, Revision: 1, Time: epoch}
+	provisioned := usage.Entry{
+		Identity: w.placement("dev").Spec.ForProvider.Identity, Transition: v1alpha1.TransitionProvisioned, Revision: 1, Time: epoch,
+		Version: "1.4.1", Context: "platform", Caps: small(), // The version that was granted since never served.
+	}
 	if err := log.Record(context.Background(), provisioned); err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +304,7 @@ func TestAPlacementGoesLast(t *testing.T) {
 	}
 	deleted := usage.Entry{Identity: provisioned.Identity, Transition: v1alpha1.TransitionDeleted}
 	e := &v1alpha1.UsageEvent{}
-	if !w.get(e, deleted.Name()) || e.Spec.Context != "platform" || e.Spec.Version != "1.4.2" || !e.Spec.Caps.Equal(*small()) {
+	if !w.get(e, deleted.Name()) || e.Spec.Context != "platform" || e.Spec.Version != "1.4.1" || !e.Spec.Caps.Equal(*small()) {
 		t.Errorf("usage event %+v", e.Spec)
 	}
 }

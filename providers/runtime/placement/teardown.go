@@ -76,15 +76,15 @@ func (p *pass) recordDeleted(ctx context.Context, pl *v1alpha1.Placement) error 
 		return nil
 	}
 	id := pl.Spec.ForProvider.Identity
+	// What was granted last may never have served.
 	ran, err := p.usage.Provisioned(ctx, id.UID)
-	if err != nil || !ran {
+	if err != nil || ran == nil {
 		return err
 	}
-	e := usage.Entry{Identity: id, Transition: v1alpha1.TransitionDeleted, Time: p.clock.Now()}
-	if g := pl.Status.AtProvider.Grant; g != nil {
-		e.Version, e.Context, e.Caps = g.Version, g.Context, g.Caps
-	}
-	return p.usage.Record(ctx, e)
+	return p.usage.Record(ctx, usage.Entry{
+		Identity: id, Transition: v1alpha1.TransitionDeleted, Time: p.clock.Now(),
+		Version: ran.Version, Context: ran.Context, Caps: ran.Caps,
+	})
 }
 
 // letGo of a Placement whose environment is gone, after the ledger does not name it any more.

@@ -84,16 +84,19 @@ func (l Log) Record(ctx context.Context, e Entry) error {
 		strings.ToLower(string(e.Transition)))
 }
 
-// Provisioned reports whether the environment with this composite was ever provisioned.
-func (l Log) Provisioned(ctx context.Context, composite types.UID) (bool, error) {
+// Provisioned is the last time that the environment with this composite was provisioned, nil if it never was.
+func (l Log) Provisioned(ctx context.Context, composite types.UID) (*v1alpha1.UsageEventSpec, error) {
 	events := &v1alpha1.UsageEventList{}
 	err := l.Reader.List(ctx, events, client.InNamespace(names.SystemNamespace), client.MatchingLabels{names.LabelComposite: string(composite)})
 	if err != nil {
-		return false, errors.Wrap(err, "cannot list the usage events of an environment")
+		return nil, errors.Wrap(err, "cannot list the usage events of an environment")
 	}
-	return slices.ContainsFunc(events.Items, func(e v1alpha1.UsageEvent) bool {
-		return e.Spec.Transition == v1alpha1.TransitionProvisioned
-	}), nil
+	slices.SortFunc(events.Items, newestFirst)
+	i := slices.IndexFunc(events.Items, func(e v1alpha1.UsageEvent) bool { return e.Spec.Transition == v1alpha1.TransitionProvisioned })
+	if i < 0 {
+		return nil, nil //nolint:nilnil // Nil is what there is.
+	}
+	return &events.Items[i].Spec, nil
 }
 
 // Recent lists the tenant's last n transitions, newest first.

@@ -87,23 +87,33 @@ func TestNamesTellTransitionsApart(t *testing.T) {
 	}
 }
 
+// later is an entry of another version.
+func later(e Entry, version string) Entry {
+	e.Version = version
+	return e
+}
+
 func TestProvisioned(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		events []Entry
-		want   bool
+		want   string
 	}{
-		"Never":       {"What has no events never ran.", nil, false},
-		"StoppedOnly": {"To be stopped is not to have been provisioned.", []Entry{entry("dev", v1alpha1.TransitionStopped, 1, 0)}, false},
-		"Once":        {"It was, whatever came after.", []Entry{entry("dev", v1alpha1.TransitionProvisioned, 1, 0), entry("dev", v1alpha1.TransitionStopped, 2, 0)}, true},
+		"Never":       {"What has no events never ran.", nil, ""},
+		"StoppedOnly": {"To be stopped is not to have been provisioned.", []Entry{entry("dev", v1alpha1.TransitionStopped, 1, 0)}, ""},
+		"Once":        {"It was, whatever came after.", []Entry{entry("dev", v1alpha1.TransitionProvisioned, 1, 0), entry("dev", v1alpha1.TransitionStopped, 2, time.Hour)}, "1.4.2"},
+		"Twice": {"The last time counts.", []Entry{
+			entry("dev", v1alpha1.TransitionProvisioned, 1, time.Minute), later(entry("dev", v1alpha1.TransitionProvisioned, 3, time.Hour), "2"),
+			entry("dev", v1alpha1.TransitionProvisioned, 2, 0),
+		}, "2"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			l, _ := newLog(t)
 			record(t, l, tc.events...)
 			have, err := l.Provisioned(context.Background(), "uid-acme-dev")
-			if err != nil || have != tc.want {
-				t.Errorf("%s: have %t, %v", tc.reason, have, err)
+			if err != nil || (have == nil) != (tc.want == "") || have != nil && have.Version != tc.want {
+				t.Errorf("%s: have %+v, %v", tc.reason, have, err)
 			}
 		})
 	}
