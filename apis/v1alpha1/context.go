@@ -35,7 +35,7 @@ type ContextSpec struct {
 	// refused unless the operator allows them. Redirects are not followed. It cannot be changed while environments are on
 	// the context.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^https://[^/?#@\s]+/?$`
+	// +kubebuilder:validation:Pattern=`^https://(\[[0-9a-fA-F:.]+\]|[^/?#@\s:\[\]]+)(:[0-9]{1,5})?/?$`
 	Server string `json:"server"`
 
 	// CABundle is the CA that signed the API server's certificate, as PEM, base64. The server is always verified by it.

@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="NAMESPACE",type="string",JSONPath=".status.namespace"
 // +kubebuilder:printcolumn:name="ENVIRONMENTS",type="integer",JSONPath=".status.environments.total"
 // +kubebuilder:printcolumn:name="LIMIT",type="integer",JSONPath=".spec.quota.maxEnvironments"
+// +kubebuilder:printcolumn:name="MESSAGE",type="string",JSONPath=".status.message"
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 type Tenant struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -133,7 +134,7 @@ type Registry struct {
 	// Prefix is the registry's host and path, without scheme or tag: ghcr.io/acme.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="!self.contains('://') && !self.endsWith('/') && !self.contains('@')",message="prefix is host/path without scheme, tag, digest or trailing slash, e.g. ghcr.io/acme"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*$')",message="prefix is host[:port]/path, the path in lower case and without scheme, tag, digest or trailing slash, e.g. ghcr.io/acme"
 	Prefix string `json:"prefix"`
 
 	// PullSecretRef names a Secret of type kubernetes.io/dockerconfigjson in steading-system. It is copied into
@@ -200,6 +201,10 @@ type TenantStatus struct {
 	// Phase sums up the tenant in a word.
 	// +optional
 	Phase TenantPhase `json:"phase,omitempty"`
+
+	// Message says what the tenant waits for or what is wrong, empty when nothing is.
+	// +optional
+	Message string `json:"message,omitempty"`
 
 	// Namespace is where the tenant's owners write their claims.
 	// +optional

@@ -44,9 +44,11 @@ func Compose(in compose.Input) (compose.Output, error) {
 	}
 	out := compose.Output{Ready: ready}
 	out.Add(home, compose.Child{Object: desired, Ready: ready})
+	stands := homeReady(observed, ready)
+	out.Conditions = append(out.Conditions, stands)
 	status := statusOf(observed, ready)
+	status.Message = stands.Message
 	out.Status = &status
-	out.Conditions = append(out.Conditions, homeReady(observed, ready))
 	if e := transition(xr.Status.Phase, status); e != nil {
 		out.Events = append(out.Events, *e)
 	}

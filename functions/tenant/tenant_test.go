@@ -65,6 +65,9 @@ func TestCompose(t *testing.T) {
 			if s.Phase != tc.want.phase || out.Ready != tc.want.ready || (out.Conditions[0].Status == "True") != tc.want.ready {
 				t.Errorf("%s: have %s, ready %t, %+v", tc.reason, s.Phase, out.Ready, out.Conditions)
 			}
+			if s.Message != out.Conditions[0].Message || (s.Message == "") != (tc.want.ready || tc.want.reason == "Available") {
+				t.Errorf("%s: message %q, condition %+v", tc.reason, s.Message, out.Conditions[0])
+			}
 			if _, ok := out.Children[home]; !ok {
 				t.Errorf("%s: the Home is not desired", tc.reason)
 			}

@@ -177,7 +177,9 @@ func (r *ClaimReporter) update(ctx context.Context, c Claim, change func(*claimS
 // claimStatus is the part of a claim's status that a provider may write.
 type claimStatus struct {
 	xpv2.ConditionedStatus
-	phase   string
+	phase string
+	// message is what kubectl get shows.
+	message string
 	changed bool
 }
 
@@ -190,6 +192,7 @@ const (
 func statusOf(u *unstructured.Unstructured) (*claimStatus, error) {
 	s := &claimStatus{}
 	s.phase, _, _ = unstructured.NestedString(u.Object, "status", "phase")
+	s.message, _, _ = unstructured.NestedString(u.Object, "status", "message")
 	err := conditionsFrom(u, &s.ConditionedStatus)
 	return s, err
 }
@@ -201,14 +204,14 @@ func (s *claimStatus) blocked(reason xpv2.ConditionReason, message string) bool 
 		LastTransitionTime: metav1.Now(), Reason: reason, Message: message,
 	}
 	have := s.GetCondition(want.Type)
-	if have.Equal(want) && s.phase == phaseDeletionBlocked {
+	if have.Equal(want) && s.phase == phaseDeletionBlocked && s.message == message {
 		return false
 	}
 	if have.Status == want.Status {
 		want.LastTransitionTime = have.LastTransitionTime
 	}
 	s.SetConditions(want)
-	s.phase, s.changed = phaseDeletionBlocked, true
+	s.phase, s.message, s.changed = phaseDeletionBlocked, message, true
 	return !have.Equal(want)
 }
 
@@ -219,13 +222,20 @@ func (s *claimStatus) deleting() {
 			kept = append(kept, c)
 		}
 	}
-	s.changed = s.phase != phaseDeleting || len(kept) != len(s.Conditions)
-	s.Conditions, s.phase = kept, phaseDeleting
+	s.changed = s.phase != phaseDeleting || s.message != "" || len(kept) != len(s.Conditions)
+	// What was said before is not what it waits for now.
+	s.Conditions, s.phase, s.message = kept, phaseDeleting, ""
 }
 
 func (s *claimStatus) writeTo(u *unstructured.Unstructured) error {
 	if err := conditionsTo(u, s.ConditionedStatus); err != nil {
 		return err
+	}
+	unstructured.RemoveNestedField(u.Object, "status", "message")
+	if s.message != "" {
+		if err := unstructured.SetNestedField(u.Object, s.message, "status", "message"); err != nil {
+			return errors.Wrap(err, "cannot set the message")
+		}
 	}
 	return errors.Wrap(unstructured.SetNestedField(u.Object, s.phase, "status", "phase"), "cannot set the phase")
 }

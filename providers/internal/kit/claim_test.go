@@ -65,7 +65,7 @@ func TestBlockedIsSaidOnAClaimThatIsBeingDeleted(t *testing.T) {
 	if b := e.Status.GetCondition(steading.ConditionDeletionBlocked); b.Status != corev1.ConditionTrue || b.Message != "held by <uid>" || b.Reason != steading.ReasonNamespaceBlocked {
 		t.Errorf("condition %+v", b)
 	}
-	if e.Status.Phase != steading.EnvironmentDeletionBlocked || e.Status.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+	if e.Status.Phase != steading.EnvironmentDeletionBlocked || e.Status.Message != "held by <uid>" || e.Status.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
 		t.Errorf("status %+v", e.Status)
 	}
 	if len(events) != 1 || <-events != "Warning DeletionBlocked held by <uid>" {
@@ -89,7 +89,7 @@ func TestBlockedIsSaidOnAClaimThatIsBeingDeleted(t *testing.T) {
 		}
 	}
 	e = read(t, c)
-	if e.Status.Phase != steading.EnvironmentDeleting || len(e.Status.Conditions) != 2 {
+	if e.Status.Phase != steading.EnvironmentDeleting || e.Status.Message != "" || len(e.Status.Conditions) != 2 {
 		t.Errorf("status %+v", e.Status)
 	}
 }

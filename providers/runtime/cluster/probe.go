@@ -165,14 +165,15 @@ func kindOf(res *http.Response) string {
 // failed says why there was no answer, in words that do not change from one try to the next.
 func (e Endpoint) failed(err error) error {
 	var (
-		known    *UnreachedError
-		redirect *target.RedirectError
-		address  *AddressError
-		remote   *net.OpError
-		record   tls.RecordHeaderError
-		dns      *net.DNSError
-		timeout  net.Error
-		wrapping *url.Error
+		known     *UnreachedError
+		redirect  *target.RedirectError
+		address   *AddressError
+		remote    *net.OpError
+		record    tls.RecordHeaderError
+		dns       *net.DNSError
+		malformed *net.AddrError
+		timeout   net.Error
+		wrapping  *url.Error
 	)
 	switch {
 	case errors.As(err, &known):
@@ -188,6 +189,8 @@ func (e Endpoint) failed(err error) error {
 		return problem(steading.ReasonCredentialRefused, "the server refuses the %s during the TLS handshake (%s)", e.Credential, remote.Err)
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return problem(steading.ReasonWrongAnswer, "it does not speak TLS: check spec.server")
+	case errors.As(err, &malformed):
+		return problem(steading.ReasonWrongAnswer, "%s is no address to be dialed (%s): set spec.server to https://host:port", malformed.Addr, malformed.Err)
 	case errors.As(err, &dns):
 		return problem(steading.ReasonTargetUnreachable, "the name %s does not resolve", dns.Name)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():

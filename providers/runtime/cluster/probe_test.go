@@ -43,6 +43,10 @@ func TestProbe(t *testing.T) {
 			reason: "A token that the server does not know is refused.", want: steading.ReasonCredentialRefused, message: "refuses the token (401 Unauthorized)",
 			edit: func(_ *testing.T, _ *apiServer, e *Endpoint) { e.Credential.token = "planted-secret" },
 		},
+		"PortThatIsNone": {
+			reason: "An address that cannot be dialed is the claim's own mistake.", want: steading.ReasonWrongAnswer, message: "set spec.server to https://host:port",
+			edit: func(_ *testing.T, _ *apiServer, e *Endpoint) { e.Server = "https://127.0.0.1:99999" },
+		},
 		"ForeignClientCertificate": {
 			reason: "A client certificate of another CA is refused in the handshake.", want: steading.ReasonCredentialRefused, message: "refuses the client certificate during the TLS handshake",
 			edit: func(t *testing.T, _ *apiServer, e *Endpoint) {
