@@ -78,18 +78,8 @@ func (s *stages) emitComponent(out *compose.Output, c steading.Component) error 
 	if observed == nil && out.Children[boundary].Object == nil {
 		return nil
 	}
-	p := runtimev1.ReleaseParameters{
-		Identity:    s.id,
-		Claim:       s.claim,
-		Context:     g.Context,
-		Namespace:   names.EnvironmentNamespace(s.id.Tenant, s.id.Environment),
-		ReleaseName: names.ComponentRelease(s.id.Tenant, c.Name),
-		Chart:       granted.Chart,
-		Component:   &runtimev1.ReleaseComponent{Name: c.Name, ValuesFrom: c.ValuesFrom},
-		Power:       s.power(),
-		Caps:        *g.Caps,
-		Values:      c.Values,
-	}
+	p := s.releaseOf(*g, names.ComponentRelease(s.id.Tenant, c.Name), granted.Chart)
+	p.Component, p.Values = &runtimev1.ReleaseComponent{Name: c.Name, ValuesFrom: c.ValuesFrom}, c.Values
 	desired := &runtimev1.Release{
 		TypeMeta:   typeMeta(runtimev1.ReleaseKind),
 		ObjectMeta: compose.ObjectMeta(names.Component(s.id.Tenant, s.id.Environment, c.Name), s.id),

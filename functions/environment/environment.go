@@ -110,6 +110,12 @@ func (s *stages) grant() *runtimev1.Grant {
 	return s.placement.Status.AtProvider.Grant
 }
 
+// hasPlace reports whether a context was granted.
+func (s *stages) hasPlace() bool {
+	g := s.grant()
+	return g != nil && g.Context != ""
+}
+
 // refusal says why what is asked for now was not granted, or is nil.
 func (s *stages) refusal() *runtimev1.Refusal {
 	if s.placement == nil {

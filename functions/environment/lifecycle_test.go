@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
@@ -174,6 +176,39 @@ func TestPlanningALiveEnvironmentChangesNothing(t *testing.T) {
 	}
 	if p := l.out.Children[placement].Object.(*runtimev1.Placement); !p.Spec.ForProvider.Request.DryRun { //nolint:forcetypeassert // A test.
 		t.Fatal("planning asks for a grant")
+	}
+}
+
+func TestPlanningAStoppedEnvironmentCountsItAsStopped(t *testing.T) {
+	l := provisioned(t)
+	l.setSpec(func(s *steading.EnvironmentSpec) { s.State = steading.StateStopped }).run()
+	edit(t, l.in, release, func(r *runtimev1.Release) { r.Spec.ForProvider.Power = steading.PowerStopped })
+	l.setSpec(func(s *steading.EnvironmentSpec) { s.State = steading.StatePlanned }).run()
+	if p := l.out.Children[placement].Object.(*runtimev1.Placement); !p.Spec.ForProvider.Request.Stopped { //nolint:forcetypeassert // A test.
+		t.Error("what only plans is taken to run again")
+	}
+}
+
+// TestRefusedSaysNothingElse: what was not admitted waits neither for a decision nor for its names.
+func TestRefusedSaysNothingElse(t *testing.T) {
+	spec := running()
+	spec.Expose = mcp()
+	l := begin(t, spec)
+	edit(t, l.in, placement, func(p *runtimev1.Placement) {
+		p.Status.AtProvider.Refusal = &runtimev1.Refusal{Reason: string(steading.ReasonEnvironmentLimit), Message: "acme has 10 of at most 10"}
+	})
+	l.run().want(steading.EnvironmentPending, false, placement)
+	have := map[xpv2.ConditionType]xpv2.ConditionReason{}
+	for _, c := range l.out.Conditions {
+		have[c.Type] = c.Reason
+	}
+	want := map[xpv2.ConditionType]xpv2.ConditionReason{
+		steading.ConditionAdmitted: steading.ReasonEnvironmentLimit, steading.ConditionPlaced: steading.ReasonNotAdmitted,
+		steading.ConditionBoundaryReady: steading.ReasonWaitingForPlacement, steading.ConditionDeployed: steading.ReasonWaitingForBoundary,
+		steading.ConditionExposed: steading.ReasonWaitingForPlacement, steading.ConditionCertificateReady: steading.ReasonNotExposed,
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("-want +have:\n%s", diff)
 	}
 }
 

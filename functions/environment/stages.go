@@ -23,7 +23,7 @@ func (s *stages) emitPlacement(out *compose.Output) error {
 	request := runtimev1.Request{
 		Type:       spec.Type,
 		Version:    spec.Version,
-		Stopped:    spec.State == steading.StateStopped,
+		Stopped:    s.power() == steading.PowerStopped,
 		Size:       spec.Size,
 		Docker:     spec.Docker.Enabled,
 		Components: requestComponents(spec.Components),
@@ -77,23 +77,27 @@ func (s *stages) emitRelease(out *compose.Output) error {
 	if s.release == nil && out.Children[boundary].Object == nil {
 		return nil
 	}
-	p := runtimev1.ReleaseParameters{
-		Identity:    s.id,
-		Claim:       s.claim,
-		Context:     g.Context,
-		Namespace:   names.EnvironmentNamespace(s.id.Tenant, s.id.Environment),
-		ReleaseName: names.Release(s.id.Tenant),
-		Chart:       *g.Chart,
-		Version:     g.Version,
-		Power:       s.power(),
-		Caps:        *g.Caps,
-		Docker:      g.Docker,
-	}
+	p := s.releaseOf(*g, names.Release(s.id.Tenant), *g.Chart)
+	p.Version, p.Docker = g.Version, g.Docker
 	if t := s.placement.Status.AtProvider.Tenant; t != nil {
 		p.Registry, p.Operations = t.Registry, t.Operations
 	}
 	desired := &runtimev1.Release{TypeMeta: typeMeta(runtimev1.ReleaseKind), ObjectMeta: s.meta(), Spec: runtimev1.ReleaseSpec{ForProvider: p}}
 	return s.add(out, release, desired, s.release, s.serves(p))
+}
+
+// releaseOf a chart by that name, where the environment was granted its place. The grant has one, and caps.
+func (s *stages) releaseOf(g runtimev1.Grant, name string, chart runtimev1.Chart) runtimev1.ReleaseParameters {
+	return runtimev1.ReleaseParameters{
+		Identity:    s.id,
+		Claim:       s.claim,
+		Context:     g.Context,
+		Namespace:   names.EnvironmentNamespace(s.id.Tenant, s.id.Environment),
+		ReleaseName: name,
+		Chart:       chart,
+		Power:       s.power(),
+		Caps:        *g.Caps,
+	}
 }
 
 // emitEdge exposes services once the runtime is asked for, where the context can expose any. It is given up when the

@@ -51,10 +51,12 @@ func (s *stages) placed() xpv2.Condition {
 	switch {
 	case r != nil && r.Placing:
 		return compose.False(steading.ConditionPlaced, xpv2.ConditionReason(r.Reason), r.Message)
-	case g == nil || g.Context == "":
-		return compose.False(steading.ConditionPlaced, steading.ReasonPendingDecision, "")
-	default:
+	case s.hasPlace():
 		return compose.True(steading.ConditionPlaced, xpv2.ConditionReason(g.Reason), "on context "+g.Context)
+	case r != nil:
+		return compose.False(steading.ConditionPlaced, steading.ReasonNotAdmitted, "")
+	default:
+		return compose.False(steading.ConditionPlaced, steading.ReasonPendingDecision, "")
 	}
 }
 
@@ -119,7 +121,9 @@ func (s *stages) exposed() xpv2.Condition {
 	switch {
 	case !s.exposes():
 		return compose.False(steading.ConditionExposed, steading.ReasonNotExposed, "expose is not asked for")
-	case s.edge == nil && s.placement != nil && s.grant() != nil && s.placement.Status.AtProvider.Exposure == nil:
+	case s.edge == nil && !s.hasPlace():
+		return compose.False(steading.ConditionExposed, steading.ReasonWaitingForPlacement, "")
+	case s.edge == nil && s.placement.Status.AtProvider.Exposure == nil:
 		return compose.False(steading.ConditionExposed, steading.ReasonNotExposed, "the context has no ingress and zone to expose services with")
 	case s.edge == nil:
 		return compose.False(steading.ConditionExposed, steading.ReasonExposing, "")
