@@ -33,7 +33,7 @@ type Finding struct {
 // same credential, and who either has a credential or needs none.
 func (c Client) Probe(ctx context.Context, control, image string) Finding {
 	f := c.probe(ctx, control, image)
-	requests.WithLabelValues(operationProbe, map[Answer]string{Present: "ok", Missing: "4xx", Inconclusive: "error"}[f.Answer]).Inc()
+	requests.WithLabelValues(operationProbe, map[Answer]string{Present: "ok", Missing: "missing", Inconclusive: "error"}[f.Answer]).Inc()
 	return f
 }
 
