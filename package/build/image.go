@@ -51,21 +51,27 @@ func (o Options) forPlatforms(one func(v1.Platform) (v1.Image, error)) (remote.T
 	return mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), images...), nil
 }
 
-// runtimeImage has a command of the source tree and nothing of an operating system but certificates, names and /tmp.
+// runtimeImage has a command of the source tree.
 func runtimeImage(ctx context.Context, repoDir, pkg, command string, p v1.Platform) (v1.Image, error) {
 	b, err := binary(ctx, repoDir, pkg, p)
 	if err != nil {
 		return nil, err
 	}
+	return programImage(command, b, p)
+}
+
+// programImage has a program and nothing of an operating system but certificates, names and /tmp. What else it is given comes
+// after that.
+func programImage(command string, program []byte, p v1.Platform, more ...entry) (v1.Image, error) {
 	base, err := layer(baseEntries()...)
 	if err != nil {
 		return nil, err
 	}
 	entrypoint := path.Join("/usr/local/bin", command)
-	bin, err := layer(
-		entry{name: "usr/", mode: 0o755}, entry{name: "usr/local/", mode: 0o755}, entry{name: "usr/local/bin/", mode: 0o755},
-		entry{name: entrypoint[1:], mode: 0o755, content: b},
-	)
+	bin, err := layer(append([]entry{
+		{name: "usr/", mode: 0o755}, {name: "usr/local/", mode: 0o755}, {name: "usr/local/bin/", mode: 0o755},
+		{name: entrypoint[1:], mode: 0o755, content: program},
+	}, more...)...)
 	if err != nil {
 		return nil, err
 	}
