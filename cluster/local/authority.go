@@ -95,8 +95,9 @@ func (a *authority) client(user string, groups ...string) (pair, error) {
 	return a.sign(t)
 }
 
-// server issues a certificate of something that listens on 127.0.0.1. Servers
-// call each other with it too, as etcd does.
+// server issues a certificate of something that listens on 127.0.0.1, and is
+// also called by these names and addresses. Servers call each other with it too,
+// as etcd does.
 func (a *authority) server(name string, hosts ...string) (pair, error) {
 	t, err := template(pkix.Name{CommonName: name})
 	if err != nil {
@@ -104,7 +105,14 @@ func (a *authority) server(name string, hosts ...string) (pair, error) {
 	}
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	t.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
-	t.DNSNames = append([]string{"localhost"}, hosts...)
+	t.DNSNames = []string{"localhost"}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			t.IPAddresses = append(t.IPAddresses, ip)
+		} else {
+			t.DNSNames = append(t.DNSNames, h)
+		}
+	}
 	return a.sign(t)
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -65,24 +66,21 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string) error {
 		return err
 	}
 	err := p.startOnFreePorts(ctx, 1, func(port []int) Component {
-		p.server = "https://" + loopback(port[0])
+		p.server = "https://" + net.JoinHostPort(p.host, strconv.Itoa(port[0]))
 		cert, key, ca := p.tls("kube-apiserver")
 		etcdCert, etcdKey, _ := p.tls("etcd-client")
 		return Component{
 			Name: "kube-apiserver", Path: p.tools.Path(KubeAPIServer),
-			Args: []string{
+			Args: append([]string{
 				"--etcd-servers=" + etcd, "--etcd-cafile=" + ca, "--etcd-certfile=" + etcdCert, "--etcd-keyfile=" + etcdKey,
-				"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port[0]),
-				// Endpoints may not be loopback addresses, and no pod runs that would ask for them.
-				"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.96.0.0/16",
-				"--tls-cert-file=" + cert, "--tls-private-key-file=" + key, "--client-ca-file=" + ca,
-				"--authorization-mode=RBAC", "--allow-privileged",
+				"--bind-address=" + p.host, "--advertise-address=" + p.host, "--secure-port=" + strconv.Itoa(port[0]),
+				"--tls-cert-file=" + cert, "--tls-private-key-file=" + key, "--client-ca-file=" + ca, "--allow-privileged",
 				"--service-account-issuer=https://kubernetes.default.svc",
 				"--service-account-key-file=" + p.file("pki/sa.pub"), "--service-account-signing-key-file=" + p.file("pki/sa.key"),
 				"--audit-policy-file=" + p.file("audit-policy.yaml"), "--audit-log-path=" + p.AuditLog(),
 				"--audit-log-maxsize=200", "--audit-log-maxbackup=2",
 				"--profiling=false",
-			},
+			}, p.forNode()...),
 			Env:   memoryForTime,
 			Ready: p.healthy(p.server+"/readyz", "admin"),
 		}
@@ -91,6 +89,23 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string) error {
 		return err
 	}
 	return p.writeUserKubeconfig("admin", p.Kubeconfig())
+}
+
+// forNode are the arguments of kube-apiserver that depend on what the node is.
+func (p *Plane) forNode() []string {
+	if p.subnet == nil {
+		return []string{
+			"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
+			// Endpoints may not be loopback addresses, and no pod runs that would ask for them.
+			"--endpoint-reconciler-type=none",
+		}
+	}
+	cert, key, ca := p.tls("kubelet-client")
+	return []string{
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--service-cluster-ip-range=" + p.subnet.services(),
+		"--kubelet-client-certificate=" + cert, "--kubelet-client-key=" + key, "--kubelet-certificate-authority=" + ca,
+		"--kubelet-preferred-address-types=InternalIP",
+	}
 }
 
 // startControllerManager starts what collects garbage, empties namespaces and
@@ -165,6 +180,7 @@ var users = map[string]struct {
 	"kube-controller-manager": {name: "system:kube-controller-manager"},
 	"kube-scheduler":          {name: "system:kube-scheduler"},
 	"etcd-client":             {name: "kube-apiserver"},
+	"kubelet-client":          {name: "steading-local:kube-apiserver"},
 }
 
 // makeCertificates makes the plane's authority and everybody's certificate.
@@ -183,8 +199,12 @@ func (p *Plane) makeCertificates() error {
 			return fmt.Errorf("cannot write certificates: %w", err)
 		}
 	}
+	hosts := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", p.host}
+	if p.subnet != nil {
+		hosts = append(hosts, p.subnet.api())
+	}
 	for _, server := range []string{"etcd", "kube-apiserver", "controllers"} {
-		c, err := ca.server(server, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+		c, err := ca.server(server, hosts...)
 		if err != nil {
 			return fmt.Errorf("cannot make certificates: %w", err)
 		}

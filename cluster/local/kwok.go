@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NodeName is the node that KWOK plays. Every pod that fits runs on it.
+// NodeName is the plane's only node, real or played by KWOK. Every pod that fits runs on it.
 const NodeName = "node-0"
 
 // fakeNode is big enough for what benchmarks put on a plane.
@@ -34,6 +34,7 @@ status:
 // startKWOK starts what plays nodes, pods and volumes as ServiceAccount
 // kube-system/kwok-controller under the roles of KWOK's own manifests.
 func (p *Plane) startKWOK(ctx context.Context) error {
+	p.progress("starting kwok")
 	manifests := []string{
 		p.tools.Asset(KWOK, "kustomize/crd/bases/kwok.x-k8s.io_stages.yaml"),
 		p.tools.Asset(KWOK, "kustomize/rbac"),

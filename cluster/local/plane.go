@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	xpextensionsv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 	xppkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
+	xppkgv1beta1 "github.com/crossplane/crossplane/apis/v2/pkg/v1beta1"
 )
 
 // startTimeout is for a plane whose tools are built, on a busy machine.
@@ -31,7 +33,14 @@ type Options struct {
 	// Dir holds everything the plane writes; it must be empty or absent.
 	// Default: a temporary folder, which Stop removes.
 	Dir string
-	// Crossplane is installed in the plane too.
+	// Node says what runs the pods. Default NodeKWOK.
+	Node Node
+	// Address of this machine that the API server listens on. Default 127.0.0.1; a
+	// plane with a real node listens where the node finds it, whatever is said here.
+	Address string
+	// Crossplane is installed in the plane too: as processes of the machine, which
+	// leave packages with a runtime to whoever asked for the plane, or on a real
+	// node as its own chart does it.
 	Crossplane bool
 	// CrossplaneArgs follow the arguments that the plane gives to Crossplane's
 	// core, so that they win.
@@ -58,12 +67,18 @@ type Plane struct {
 	tools    *Toolchain
 	ports    *ports
 	ca       *authority
+	host     string // address that the API server listens on
 	server   string
 	config   *rest.Config
 	client   client.Client
 	tokens   *tokens
 	runtimes *runtimes
 	front    func(namespace, account, server string, ca []byte) (string, []byte, error)
+
+	// Of a plane with a real node only.
+	subnet   *subnet
+	registry *Registry
+	images   map[Tool]string
 
 	ending  sync.Once
 	ended   chan struct{} // closed when the plane ends
@@ -84,7 +99,7 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 }
 
 func newPlane(o Options) (*Plane, error) {
-	p := &Plane{name: o.Name, dir: o.Dir, progress: o.Progress, front: o.Front}
+	p := &Plane{name: o.Name, dir: o.Dir, progress: o.Progress, front: o.Front, host: cmp.Or(o.Address, "127.0.0.1")}
 	if p.name == "" {
 		p.name = "local"
 	}
@@ -113,6 +128,9 @@ func newPlane(o Options) (*Plane, error) {
 }
 
 func (p *Plane) start(ctx context.Context, o Options) error {
+	if o.Node == NodeContainerd {
+		return p.startReal(ctx, o)
+	}
 	tools := []Tool{Etcd, KubeAPIServer, ControllerManager, Scheduler, KWOK}
 	if o.Crossplane {
 		tools = append(tools, Crossplane)
@@ -130,6 +148,39 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 		return p.together(func() error { return p.startWorkload(ctx) })
 	}
 	return p.together(func() error { return p.startWorkload(ctx) }, func() error { return p.startCrossplane(ctx, o.CrossplaneArgs) })
+}
+
+// startReal starts a plane with a real node, which Crossplane runs on like everything else.
+func (p *Plane) startReal(ctx context.Context, o Options) error {
+	if err := CanRunNode(ctx, p.progress); err != nil {
+		return err
+	}
+	tools := append([]Tool{Etcd, KubeAPIServer, ControllerManager, Scheduler}, NodeTools...)
+	if o.Crossplane {
+		tools = append(tools, Crossplane)
+	}
+	var err error
+	if p.tools, err = BuildTools(ctx, p.progress, tools...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	if err := p.startNamespaces(ctx); err != nil {
+		return err
+	}
+	if err := p.startKubernetes(ctx); err != nil {
+		return err
+	}
+	if err := p.together(func() error { return p.startControllers(ctx) }, func() error { return p.pushNodeImages(ctx, tools...) }); err != nil {
+		return err
+	}
+	if err := p.startNode(ctx); err != nil {
+		return err
+	}
+	if !o.Crossplane {
+		return nil
+	}
+	return p.installCrossplane(ctx, o.CrossplaneArgs)
 }
 
 // startKubernetes starts the API and gives us clients for it.
@@ -162,12 +213,13 @@ func (p *Plane) startKubernetes(ctx context.Context) error {
 
 // startWorkload starts the controllers, the scheduler and the fake node.
 func (p *Plane) startWorkload(ctx context.Context) error {
-	p.progress("starting kube-controller-manager, kube-scheduler and kwok")
-	err := p.together(
-		func() error { return p.startControllerManager(ctx) },
-		func() error { return p.startScheduler(ctx) },
-		func() error { return p.startKWOK(ctx) },
-	)
+	return p.together(func() error { return p.startControllers(ctx) }, func() error { return p.startKWOK(ctx) })
+}
+
+// startControllers starts the controllers and the scheduler.
+func (p *Plane) startControllers(ctx context.Context) error {
+	p.progress("starting kube-controller-manager and kube-scheduler")
+	err := p.together(func() error { return p.startControllerManager(ctx) }, func() error { return p.startScheduler(ctx) })
 	if err != nil {
 		return err
 	}
@@ -193,10 +245,11 @@ func (p *Plane) Stop() error {
 	p.workers.Wait()
 	p.Supervisor.Close()
 	p.ports.release()
+	err := p.endNode()
 	if p.ownsDir {
-		return os.RemoveAll(p.dir)
+		err = errors.Join(err, os.RemoveAll(p.dir))
 	}
-	return nil
+	return err
 }
 
 // abandon a plane that did not start. Its logs are kept for whoever looks.
@@ -233,6 +286,13 @@ func (p *Plane) AuditLog() string { return p.file("audit/audit.log") }
 // CA is the PEM certificate of the authority that signed the API server's.
 func (p *Plane) CA() []byte { return p.ca.pem }
 
+// Address of this machine that the API server listens on. Pods of a real node
+// reach the machine by it.
+func (p *Plane) Address() string { return p.host }
+
+// Registry is what a real node pulls from. A plane without one has none.
+func (p *Plane) Registry() *Registry { return p.registry }
+
 // Dir is where the plane keeps everything.
 func (p *Plane) Dir() string { return p.dir }
 
@@ -268,7 +328,7 @@ func (p *Plane) work(ctx context.Context, f func(context.Context)) {
 
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, xpextensionsv1.AddToScheme, xppkgv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, xpextensionsv1.AddToScheme, xppkgv1.AddToScheme, xppkgv1beta1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err) // Two kinds of one name: a mistake of ours.
 		}

@@ -13,8 +13,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// A Registry is an OCI registry in this process, on a free port of 127.0.0.1.
-// Crossplane, Helm and go-containerregistry speak plain HTTP to that address.
+// A Registry is an OCI registry in this process, on a free port of 127.0.0.1, or
+// of the address that a real node knows the machine by. Crossplane, Helm and
+// go-containerregistry speak plain HTTP to these addresses.
 type Registry struct {
 	server *http.Server
 	host   string
@@ -22,7 +23,9 @@ type Registry struct {
 }
 
 // StartRegistry starts a registry that keeps its blobs, and its log, in a folder.
-func StartRegistry(dir string) (*Registry, error) {
+func StartRegistry(dir string) (*Registry, error) { return startRegistryAt(dir, "127.0.0.1") }
+
+func startRegistryAt(dir, address string) (*Registry, error) {
 	blobs := filepath.Join(dir, "blobs")
 	if err := os.MkdirAll(blobs, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the registry's folder: %w", err)
@@ -31,7 +34,7 @@ func StartRegistry(dir string) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the registry's log: %w", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // Returns at once.
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0")) //nolint:noctx // Returns at once.
 	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("cannot start the registry: %w", err)

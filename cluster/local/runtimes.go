@@ -17,7 +17,7 @@ import (
 )
 
 // healthyTimeout is how long Crossplane may take to install a package.
-const healthyTimeout = 2 * time.Minute
+const healthyTimeout = 4 * time.Minute
 
 // runtimes tells Crossplane where the processes are that stand for the pods of
 // its packages. With external runtimes it leaves that to somebody else, for
@@ -104,9 +104,18 @@ func (r *runtimes) issue(ctx context.Context, pkg string) (string, error) {
 }
 
 func (p *Plane) waitHealthy(ctx context.Context, pkg xppkgv1.Package, name string) error {
+	return p.WaitPackage(ctx, pkg, name, "")
+}
+
+// WaitPackage waits until Crossplane finds a package healthy, and installed from
+// a source if one is given.
+func (p *Plane) WaitPackage(ctx context.Context, pkg xppkgv1.Package, name, source string) error {
 	err := p.waitFor(ctx, healthyTimeout, func(ctx context.Context) (bool, error) {
 		if err := p.client.Get(ctx, client.ObjectKey{Name: name}, pkg); err != nil {
 			return false, err
+		}
+		if source != "" && (pkg.GetSource() != source || pkg.GetCurrentIdentifier() != source) {
+			return false, fmt.Errorf("it is asked for from %s and installed from %s, not %s", pkg.GetSource(), pkg.GetCurrentIdentifier(), source)
 		}
 		healthy, installed := pkg.GetCondition(xppkgv1.TypeHealthy), pkg.GetCondition(xppkgv1.TypeInstalled)
 		if healthy.Status != corev1.ConditionTrue || installed.Status != corev1.ConditionTrue {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,8 +46,24 @@ const (
 	Kustomize    Tool = "kustomize"
 )
 
+// The tools of a real node. The last four run there as pods.
+const (
+	Kubelet         Tool = "kubelet"
+	KubeProxy       Tool = "kube-proxy"
+	Pause           Tool = "pause"
+	CoreDNS         Tool = "coredns"
+	Provisioner     Tool = "provisioner"
+	NetworkPolicies Tool = "kube-network-policies"
+)
+
 // AllTools lists every tool of a plane in the order in which they are built.
 var AllTools = []Tool{Etcd, KubeAPIServer, ControllerManager, Scheduler, Kubectl, KWOK, Crossplane}
+
+// NodeTools lists what a real node takes besides.
+var NodeTools = []Tool{Kubelet, KubeProxy, Pause, CoreDNS, Provisioner, NetworkPolicies}
+
+// crossplaneVersion is what its packages are told.
+const crossplaneVersion = "v2.4.0"
 
 const kubernetesLDFlags = "-s -w -X k8s.io/component-base/version.gitVersion=v1.35.4" +
 	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=35"
@@ -57,6 +74,7 @@ type recipe struct {
 	module  string // folder below cluster/local/tools
 	source  string // path of the module that holds the package
 	command string // package of the program
+	static  bool   // built without cgo, for an image with nothing else in it
 	ldflags string
 	assets  []string // folders of the source module which are kept beside the program
 	cold    string   // how long the first build takes, as measured on two cores
@@ -72,17 +90,23 @@ var recipes = map[Tool]recipe{
 		assets: []string{"kustomize/crd/bases", "kustomize/rbac", "kustomize/stage"}},
 	// The RBAC manager has no flag for its metrics address: on a fixed port
 	// only one plane could run, so the default is linked to "0", disabled.
-	Crossplane: {module: "crossplane", source: "github.com/crossplane/crossplane/v2", command: "github.com/crossplane/crossplane/v2/cmd/crossplane", cold: "4 min",
-		ldflags: "-s -w -X github.com/crossplane/crossplane-runtime/v2/pkg/version.version=v2.4.0 -X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0",
+	Crossplane: {module: "crossplane", source: "github.com/crossplane/crossplane/v2", command: "github.com/crossplane/crossplane/v2/cmd/crossplane", static: true, cold: "4 min",
+		ldflags: "-s -w -X github.com/crossplane/crossplane-runtime/v2/pkg/version.version=" + crossplaneVersion + " -X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0",
 		assets:  []string{"cluster/crds", "cluster/webhookconfigurations", "cluster/charts/crossplane"}},
 	ExternalSecrets: {module: "external-secrets", source: "github.com/external-secrets/external-secrets", command: "github.com/external-secrets/external-secrets", cold: "8 min",
 		ldflags: "-s -w", assets: []string{"config/crds/bases"}},
 	ArgoCD: {module: "argocd", source: "github.com/argoproj/argo-cd/v3", command: "github.com/argoproj/argo-cd/v3/cmd", cold: "7 min",
 		ldflags: "-s -w -X github.com/argoproj/argo-cd/v3/common.version=3.2.1",
 		assets:  []string{"manifests/crds", "manifests/base", "manifests/cluster-rbac"}},
-	ArgoCDHealth: {module: "argocd", command: modulePath + "/cluster/local/tools/argocd/health", cold: "3 min", ldflags: "-s -w"},
-	ArgoCDRedis:  {module: "argocd", command: modulePath + "/cluster/local/tools/argocd/redis", cold: "10 s", ldflags: "-s -w"},
-	Kustomize:    {module: "argocd", command: "sigs.k8s.io/kustomize/kustomize/v5", cold: "30 s", ldflags: "-s -w"},
+	ArgoCDHealth:    {module: "argocd", command: modulePath + "/cluster/local/tools/argocd/health", cold: "3 min", ldflags: "-s -w"},
+	ArgoCDRedis:     {module: "argocd", command: modulePath + "/cluster/local/tools/argocd/redis", cold: "10 s", ldflags: "-s -w"},
+	Kustomize:       {module: "argocd", command: "sigs.k8s.io/kustomize/kustomize/v5", cold: "30 s", ldflags: "-s -w"},
+	Kubelet:         {module: "node", source: "k8s.io/kubernetes", command: "k8s.io/kubernetes/cmd/kubelet", ldflags: kubernetesLDFlags, cold: "1 min"},
+	KubeProxy:       {module: "node", source: "k8s.io/kubernetes", command: "k8s.io/kubernetes/cmd/kube-proxy", ldflags: kubernetesLDFlags, cold: "30 s"},
+	Pause:           {module: "addons", command: modulePath + "/cluster/local/tools/addons/pause", static: true, ldflags: "-s -w", cold: "1 s"},
+	CoreDNS:         {module: "addons", command: modulePath + "/cluster/local/tools/addons/coredns", static: true, ldflags: "-s -w", cold: "2 min"},
+	Provisioner:     {module: "addons", command: modulePath + "/cluster/local/tools/addons/provisioner", static: true, ldflags: "-s -w", cold: "10 s"},
+	NetworkPolicies: {module: "addons", command: "sigs.k8s.io/kube-network-policies/cmd", static: true, ldflags: "-s -w", cold: "10 s"},
 }
 
 // A Toolchain holds built tools.
@@ -156,7 +180,7 @@ func (r recipe) buildOnce(ctx context.Context, tool Tool, modDir, dir string, sa
 		return err
 	}
 	defer os.RemoveAll(tmp) //nolint:errcheck // A leftover is harmless.
-	if _, err := runGo(ctx, modDir, "build", "-trimpath", "-buildvcs=false", "-ldflags", r.ldflags, "-o", filepath.Join(tmp, string(tool)), r.command); err != nil {
+	if _, err := runGoWith(ctx, modDir, r.env(), "build", "-trimpath", "-buildvcs=false", "-ldflags", r.ldflags, "-o", filepath.Join(tmp, string(tool)), r.command); err != nil {
 		return err
 	}
 	if err := r.copyAssets(ctx, modDir, tmp); err != nil {
@@ -214,8 +238,16 @@ func (r recipe) key(ctx context.Context, modDir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h.Write([]byte(strings.Join(append([]string{env, r.command, r.ldflags}, r.assets...), "\x00")))
+	h.Write([]byte(strings.Join(slices.Concat([]string{env, r.command, r.ldflags}, r.assets, r.env()), "\x00")))
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
+}
+
+// env is what the go command's environment has besides.
+func (r recipe) env() []string {
+	if r.static {
+		return []string{"CGO_ENABLED=0"}
+	}
+	return nil
 }
 
 // goEnv is what decides, besides flags and sources, what the go command builds.
@@ -259,11 +291,16 @@ func CacheDir(name string) (string, error) {
 
 // runGo runs the go command in a folder and returns what it prints.
 func runGo(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	return runGoWith(ctx, dir, nil, args...)
+}
+
+func runGoWith(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // Our own arguments.
 	cmd.Dir = dir
 	// The tools are modules of their own; what a user sets for another module
 	// must not bend their build.
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	cmd.Env = append(cmd.Env, env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

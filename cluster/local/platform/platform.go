@@ -27,6 +27,10 @@ type Options struct {
 	// Dir holds everything the platform writes; it must be empty or absent.
 	// Default: a temporary folder, which Stop removes.
 	Dir string
+	// Node says what runs the pods of the control plane; the edge's are always
+	// KWOK's. On a real node Crossplane and our packages run as pods, installed as
+	// their users do. Default [local.NodeKWOK].
+	Node local.Node
 	// Edge starts a second control plane, a cluster for tenants to register.
 	Edge bool
 	// FunctionArgs and ProviderArgs follow the arguments the platform gives, so
@@ -67,6 +71,7 @@ type Platform struct {
 	mu       sync.Mutex // of what follows
 	launched map[string]launch
 	listens  map[string][2]string
+	serial   int // of the packages' version, on a real node
 }
 
 // Start a platform and wait until it takes claims. Stop it when done; it also
@@ -119,6 +124,9 @@ func (p *Platform) progress(to func(string)) func(string) {
 }
 
 func (p *Platform) start(ctx context.Context) error {
+	if p.real() {
+		return p.startReal(ctx)
+	}
 	var err error
 	if p.Registry, err = local.StartRegistry(filepath.Join(p.dir, "registry")); err != nil {
 		return err
@@ -149,11 +157,14 @@ func (p *Platform) startPlanes(ctx context.Context) error {
 	if !p.options.Edge {
 		return plane()
 	}
-	return together(plane, func() (err error) {
-		say := func(line string) { p.say("edge: " + line) }
-		p.Edge, err = local.Start(ctx, local.Options{Name: p.name + "-edge", Dir: filepath.Join(p.dir, "edge"), Progress: say})
-		return err
-	})
+	return together(plane, func() error { return p.startEdge(ctx, "") })
+}
+
+// startEdge starts the edge at an address of this machine that the provider reaches.
+func (p *Platform) startEdge(ctx context.Context, address string) (err error) {
+	say := func(line string) { p.say("edge: " + line) }
+	p.Edge, err = local.Start(ctx, local.Options{Name: p.name + "-edge", Dir: filepath.Join(p.dir, "edge"), Address: address, Progress: say})
+	return err
 }
 
 // built is what is made from the source tree.
@@ -174,6 +185,9 @@ func (p *Platform) build(ctx context.Context) (b built, err error) {
 // Install what this source tree holds, or bring what runs up to it: programs,
 // packages, manifests, processes. It may be called again at any time.
 func (p *Platform) Install(ctx context.Context) error {
+	if p.real() {
+		return p.installPackages(ctx)
+	}
 	b, err := p.build(ctx)
 	if err != nil {
 		return err
@@ -242,7 +256,7 @@ func (p *Platform) Stop() error {
 		}
 	}
 	err := together(stops...)
-	if p.Registry != nil {
+	if p.Registry != nil && !p.real() { // A real node's ends with its plane.
 		err = errors.Join(err, p.Registry.Stop())
 	}
 	if p.ownsDir {

@@ -138,12 +138,12 @@ func (p *Platform) installPackage(ctx context.Context, kind, name, ref string) e
 	}})
 }
 
-// providerConfig names the chart and the image that were just pushed. The edge is on the loopback address, where no context
-// may be unless that is said.
+// providerConfig names the chart and the image that were just pushed. The edge is at an address of this machine, where no
+// context may be unless that is said, if it is the loopback address.
 func (p *Platform) providerConfig(pushed pushed) *unstructured.Unstructured {
 	allowed := []any{}
 	if p.options.Edge {
-		allowed = append(allowed, "127.0.0.1/32")
+		allowed = append(allowed, p.Plane.Address()+"/32")
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "runtime.steading.dev/v1alpha1",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -54,12 +55,18 @@ func (c *cli) state() (*state, error) {
 type upCommand struct {
 	Examples string        `default:"cluster/examples" help:"File or folder of the claims to apply, below the source tree unless absolute." placeholder:"PATH"`
 	Edge     bool          `default:"true" negatable:"" help:"Start a second control plane, a cluster for tenants to register, which the examples do."`
+	Node     string        `default:"kwok" enum:"kwok,containerd" help:"What runs the pods: kwok plays them, containerd runs them on this machine, which needs root and Debian 12."`
 	Timeout  time.Duration `default:"5m" help:"How long the example claims may take to be ready."`
 }
 
 // Run starts the supervisor unless one runs, and has it install and apply.
 func (u *upCommand) Run(ctx context.Context, s *state) error {
-	if err := s.ensureSupervisor(ctx, u.Edge); err != nil {
+	if local.Node(u.Node) == local.NodeContainerd {
+		if err := local.CanRunNode(ctx, func(line string) { fmt.Println(line) }); err != nil {
+			return err
+		}
+	}
+	if err := s.ensureSupervisor(ctx, u.Edge, u.Node); err != nil {
 		return err
 	}
 	report, err := s.up(ctx, upRequest{Examples: u.Examples, Timeout: u.Timeout}, func(line string) { fmt.Println(line) })
@@ -91,11 +98,17 @@ func (downCommand) Run(ctx context.Context, s *state) error {
 	return nil
 }
 
-type toolsCommand struct{}
+type toolsCommand struct {
+	Node string `default:"kwok" enum:"kwok,containerd" help:"What is to run the pods: containerd takes more tools."`
+}
 
 // Run builds the tools.
-func (toolsCommand) Run(ctx context.Context) error {
-	_, err := local.BuildTools(ctx, func(line string) { fmt.Println(line) }, local.AllTools...)
+func (c *toolsCommand) Run(ctx context.Context) error {
+	tools := local.AllTools
+	if local.Node(c.Node) == local.NodeContainerd {
+		tools = slices.Concat(tools, local.NodeTools)
+	}
+	_, err := local.BuildTools(ctx, func(line string) { fmt.Println(line) }, tools...)
 	return err
 }
 

@@ -55,7 +55,7 @@ func (s *state) socket() (path string, done func(), err error) {
 }
 
 // ensureSupervisor starts a supervisor unless one answers.
-func (s *state) ensureSupervisor(ctx context.Context, edge bool) error {
+func (s *state) ensureSupervisor(ctx context.Context, edge bool, node string) error {
 	if s.answers(ctx) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (s *state) ensureSupervisor(ctx context.Context, edge bool) error {
 		return fmt.Errorf("cannot start the supervisor: %w", err)
 	}
 	defer log.Close() //nolint:errcheck // The supervisor has its own descriptor.
-	args := []string{"--name=" + s.name, "--state-dir=" + s.dir, "supervise"}
+	args := []string{"--name=" + s.name, "--state-dir=" + s.dir, "supervise", "--node=" + node}
 	if edge {
 		args = append(args, "--edge")
 	}
@@ -118,7 +118,7 @@ func (s *state) clear(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("cannot start: another supervisor holds %s but does not answer; `make down` ends it: %w", s.dir, err)
 		}
-		err = os.RemoveAll(s.dir)
+		err = s.remove()
 		unlock()
 		if err != nil {
 			return fmt.Errorf("cannot remove what a former platform left: %w", err)
@@ -195,8 +195,17 @@ func (s *state) down(ctx context.Context) (ran bool, err error) {
 		}
 	}
 	defer unlock()
-	return ran, os.RemoveAll(s.dir)
+	return ran, s.remove()
 }
+
+// remove what a platform that ended has left.
+func (s *state) remove() error {
+	return errors.Join(local.RemoveCgroups(s.plane()), os.RemoveAll(s.dir))
+}
+
+// platform is the folder of the platform, and plane that of its control plane.
+func (s *state) platform() string { return filepath.Join(s.dir, "platform") }
+func (s *state) plane() string    { return filepath.Join(s.platform(), "plane") }
 
 // kill a supervisor that does not end. Its children end with it.
 func (s *state) kill() error {

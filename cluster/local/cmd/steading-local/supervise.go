@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -47,7 +46,8 @@ type component struct {
 }
 
 type superviseCommand struct {
-	Edge bool `help:"Start a second control plane."`
+	Edge bool   `help:"Start a second control plane."`
+	Node string `default:"kwok" help:"What runs the pods."`
 }
 
 // Run the platform until told to end it.
@@ -62,7 +62,7 @@ func (c *superviseCommand) Run(ctx context.Context, s *state) error {
 	if err := os.WriteFile(s.pid(), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		return err
 	}
-	sv := &supervisor{state: s, edge: c.Edge, listeners: map[chan string]struct{}{}}
+	sv := &supervisor{state: s, edge: c.Edge, node: local.Node(c.Node), listeners: map[chan string]struct{}{}}
 	ctx, sv.end = context.WithCancel(ctx)
 	defer sv.end()
 	return sv.serve(ctx)
@@ -72,6 +72,7 @@ func (c *superviseCommand) Run(ctx context.Context, s *state) error {
 type supervisor struct {
 	state *state
 	edge  bool
+	node  local.Node
 	end   context.CancelFunc
 
 	busy sync.Mutex // held while installing
@@ -156,7 +157,7 @@ func (s *supervisor) install(ctx context.Context, req upRequest) message {
 	p := s.running()
 	var err error
 	if p == nil {
-		p, err = platform.Start(ctx, platform.Options{Name: s.state.name, Dir: filepath.Join(s.state.dir, "platform"), Edge: s.edge, Progress: s.tell})
+		p, err = platform.Start(ctx, platform.Options{Name: s.state.name, Dir: s.state.platform(), Node: s.node, Edge: s.edge, Progress: s.tell})
 		if err == nil {
 			s.mu.Lock()
 			s.platform = p
