@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/test/power"
 )
 
 // tableFile is the power of every account, as cluster/install gives it.
@@ -34,56 +34,11 @@ const tableHead = `# What every ServiceAccount of Steading may do, derived from 
 # used there, and which test does use or need it.
 `
 
-// A row of the table.
-type row struct {
-	// Account that has the power.
-	Account string `json:"account"`
-	// Role that gives it, and where it is bound.
-	Role string `json:"role"`
-	In   string `json:"in"`
-	// Group, Resource with its subresource, and Names of the objects, if they are said.
-	Group    string   `json:"group"`
-	Resource string   `json:"resource"`
-	Names    []string `json:"names,omitempty"`
-	// Verbs that every life uses.
-	Verbs []string `json:"verbs,omitempty"`
-	// Rare are verbs that not every life uses.
-	Rare []rare `json:"rare,omitempty"`
-}
-
-// A rare use of power.
-type rare struct {
-	Verbs  []string `json:"verbs"`
-	Reason string   `json:"reason"`
-	Test   string   `json:"test"`
-}
-
-// id of a row: all but its verbs.
-func (r row) id() string {
-	return strings.Join([]string{r.Account, r.Role, r.In, r.Group, r.Resource, strings.Join(r.Names, ",")}, " | ")
-}
-
-// holds reports whether the row holds in a namespace, as far as its name tells.
-func (r row) holds(namespace string) bool {
-	_, ofTenant := names.TenantOf(namespace)
-	return r.In == everywhere || r.In == "namespace "+namespace || ofTenant && strings.HasPrefix(r.In, ofTenants)
-}
-
-// all verbs of a row, rare ones too.
-func (r row) all() []string {
-	vs := slices.Clone(r.Verbs)
-	for _, x := range r.Rare {
-		vs = append(vs, x.Verbs...)
-	}
-	slices.Sort(vs)
-	return vs
-}
-
 // where roles are bound that are not bound by a manifest, but by the provider.
 var boundLater = []struct{ account, role, in string }{
 	{names.Deployer, names.EnvironmentDeployerRole, "namespaces of environments"},
-	{"provider-runtime", names.ContextCredentialReader, ofTenants + "while they have contexts"},
-	{"provider-runtime", names.ComponentValuesReader, ofTenants + "while components have values there"},
+	{"provider-runtime", names.ContextCredentialReader, power.OfTenants + "while they have contexts"},
+	{"provider-runtime", names.ComponentValuesReader, power.OfTenants + "while components have values there"},
 }
 
 // installed is what cluster/install gives, as far as it is about power.
@@ -93,12 +48,6 @@ type installed struct {
 	bound    []boundRole
 	accounts []string
 }
-
-// everywhere is where a ClusterRoleBinding holds.
-const everywhere = "all namespaces"
-
-// ofTenants is how it begins to be said where roles hold that the provider binds in tenants' namespaces.
-const ofTenants = "namespaces of tenants, "
 
 type boundRole struct{ account, role, in string }
 
@@ -156,7 +105,7 @@ func (in *installed) add(t *testing.T, u *unstructured.Unstructured) {
 }
 
 func (in *installed) bind(subjects []rbacv1.Subject, to rbacv1.RoleRef, namespace string) {
-	where := everywhere
+	where := power.Everywhere
 	role := to.Kind + " " + to.Name
 	if namespace != "" {
 		where = "namespace " + namespace
@@ -193,54 +142,40 @@ func (in *installed) aggregate(t *testing.T) {
 }
 
 // rows are the rules, one resource a row.
-func (in *installed) rows() []row {
-	byID := map[string]row{}
+func (in *installed) rows() []power.Row {
+	byID := map[string]power.Row{}
 	for _, b := range in.bound {
 		for _, rule := range in.roles[b.role] {
 			for _, g := range rule.APIGroups {
 				for _, r := range rule.Resources {
-					next := row{Account: b.account, Role: b.role, In: b.in, Group: g, Resource: r, Names: rule.ResourceNames}
-					next.Verbs = slices.Concat(byID[next.id()].Verbs, rule.Verbs)
+					next := power.Row{Account: b.account, Role: b.role, In: b.in, Group: g, Resource: r, Names: rule.ResourceNames}
+					next.Verbs = slices.Concat(byID[next.ID()].Verbs, rule.Verbs)
 					slices.Sort(next.Verbs)
 					next.Verbs = slices.Compact(next.Verbs)
-					byID[next.id()] = next
+					byID[next.ID()] = next
 				}
 			}
 		}
 	}
-	rows := make([]row, 0, len(byID))
+	rows := make([]power.Row, 0, len(byID))
 	for _, r := range byID {
 		rows = append(rows, r)
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.id(), b.id()) })
-	return rows
-}
-
-// readTable reads what is checked in.
-func readTable(t *testing.T) []row {
-	t.Helper()
-	b, err := os.ReadFile(tableFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []row
-	if err := yaml.UnmarshalStrict(b, &rows); err != nil {
-		t.Fatalf("%s: %v", tableFile, err)
-	}
+	slices.SortFunc(rows, func(a, b power.Row) int { return cmp.Compare(a.ID(), b.ID()) })
 	return rows
 }
 
 // updateTable writes rows, with what is checked in of rare uses.
-func updateTable(t *testing.T, rows []row) {
+func updateTable(t *testing.T, rows []power.Row) {
 	t.Helper()
-	before := map[string][]rare{}
+	before := map[string][]power.Rare{}
 	if _, err := os.Stat(tableFile); err == nil {
-		for _, r := range readTable(t) {
-			before[r.id()] = r.Rare
+		for _, r := range power.ReadTable(t, tableFile) {
+			before[r.ID()] = r.Rare
 		}
 	}
 	for i, r := range rows {
-		for _, x := range before[r.id()] {
+		for _, x := range before[r.ID()] {
 			x.Verbs = slices.DeleteFunc(slices.Clone(x.Verbs), func(v string) bool { return !slices.Contains(r.Verbs, v) })
 			if len(x.Verbs) == 0 {
 				continue
@@ -259,17 +194,17 @@ func updateTable(t *testing.T, rows []row) {
 }
 
 // wantTable expects what is checked in to say what cluster/install gives.
-func wantTable(t *testing.T, table, given []row) {
+func wantTable(t *testing.T, table, given []power.Row) {
 	t.Helper()
 	want := map[string]string{}
 	for _, r := range given {
-		want[r.id()] = fmt.Sprint(r.all())
+		want[r.ID()] = fmt.Sprint(r.All())
 	}
 	for _, r := range table {
-		if got := fmt.Sprint(r.all()); got != want[r.id()] {
-			t.Errorf("%s has drifted; write it anew with -update: %s: verbs %s, cluster/install gives %s", tableFile, r.id(), got, want[r.id()])
+		if got := fmt.Sprint(r.All()); got != want[r.ID()] {
+			t.Errorf("%s has drifted; write it anew with -update: %s: verbs %s, cluster/install gives %s", tableFile, r.ID(), got, want[r.ID()])
 		}
-		delete(want, r.id())
+		delete(want, r.ID())
 	}
 	for id, verbs := range want {
 		t.Errorf("%s has drifted; write it anew with -update: it lacks %s %s", tableFile, id, verbs)

@@ -1,4 +1,5 @@
-package security
+// Package power judges what ServiceAccounts asked API servers for, as their audit logs tell, by the table of what they may.
+package power
 
 import (
 	"bufio"
@@ -10,8 +11,8 @@ import (
 	"testing"
 )
 
-// A request that a ServiceAccount made, as the API server logs it.
-type request struct {
+// A Request that a ServiceAccount made, as the API server logs it.
+type Request struct {
 	Verb       string `json:"verb"`
 	RequestURI string `json:"requestURI"`
 	User       struct {
@@ -27,19 +28,19 @@ type request struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// requests reads an audit log.
-func requests(t *testing.T, path string) []request {
+// Requests reads an audit log.
+func Requests(t *testing.T, path string) []Request {
 	t.Helper()
-	f, err := os.Open(path)
+	f, err := os.Open(path) //nolint:gosec // What the caller names.
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close() //nolint:errcheck // It was only read.
-	var all []request
+	var all []Request
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
-		var r request
+		var r Request
 		// The last line may be half written.
 		if json.Unmarshal(s.Bytes(), &r) == nil {
 			all = append(all, r)
@@ -51,8 +52,8 @@ func requests(t *testing.T, path string) []request {
 	return all
 }
 
-// account is namespace and name of who asked.
-func (r request) account() (namespace, name string) {
+// Account is namespace and name of who asked.
+func (r Request) Account() (namespace, name string) {
 	parts := strings.Split(r.User.Username, ":")
 	if len(parts) != 4 {
 		return "", r.User.Username
@@ -60,16 +61,16 @@ func (r request) account() (namespace, name string) {
 	return parts[2], parts[3]
 }
 
-// resource with its subresource.
-func (r request) resource() string {
+// Kind is the resource with its subresource.
+func (r Request) Kind() string {
 	if r.ObjectRef.Subresource == "" {
 		return r.ObjectRef.Resource
 	}
 	return r.ObjectRef.Resource + "/" + r.ObjectRef.Subresource
 }
 
-// allowedBy a role, by kind and name like in the table; "" if it was forbidden.
-func (r request) allowedBy() string {
+// AllowedBy a role, by kind and name like in the table; "" if it was forbidden.
+func (r Request) AllowedBy() string {
 	m := grant.FindStringSubmatch(r.Annotations["authorization.k8s.io/reason"])
 	if m == nil || r.Annotations["authorization.k8s.io/decision"] != "allow" {
 		return ""
@@ -88,8 +89,8 @@ var grant = regexp.MustCompile(`allowed by (?:Cluster)?RoleBinding "([^"]+)" of 
 // anybody has these roles: what they give tells nobody anything.
 var anybody = []string{"ClusterRole system:discovery", "ClusterRole system:basic-user", "ClusterRole system:public-info-viewer"}
 
-// covers reports whether a row is about what a request asks for, wherever it holds.
-func (r row) covers(q request) bool {
-	return r.Group == q.ObjectRef.APIGroup && (r.Resource == q.resource() || r.Resource == "*") &&
-		(len(r.Names) == 0 || slices.Contains(r.Names, q.ObjectRef.Name)) && slices.Contains(r.all(), q.Verb)
+// Covers reports whether a row is about what a request asks for, wherever it holds.
+func (r Row) Covers(q Request) bool {
+	return r.Group == q.ObjectRef.APIGroup && (r.Resource == q.Kind() || r.Resource == "*") &&
+		(len(r.Names) == 0 || slices.Contains(r.Names, q.ObjectRef.Name)) && slices.Contains(r.All(), q.Verb)
 }
