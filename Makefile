@@ -11,6 +11,8 @@ TESTFLAGS ?=
 BENCHFLAGS ?=
 # Where generated files that are only steps on the way go.
 BUILD := .local
+# What runs the pods of make up: kwok, which plays them, or containerd, which needs root on Debian 12.
+NODE ?= kwok
 # Registry and path that packages are for, and their version.
 REGISTRY ?= ghcr.io/steading-dev
 VERSION ?= v0.1.0
@@ -21,7 +23,7 @@ help: ## List the commands.
 
 .PHONY: up
 up: ## Start the platform on this machine, apply the examples and wait until they are ready.
-	$(GO) run ./cluster/local/cmd/steading-local up
+	$(GO) run ./cluster/local/cmd/steading-local up --node='$(NODE)'
 
 .PHONY: down
 down: ## Stop the platform and remove what it wrote.
@@ -61,7 +63,7 @@ test: ## Run the unit, golden and acceptance tests. Needs no root.
 
 .PHONY: test-node
 test-node: ## Run the tests on a real node with containers. Needs root on Debian 12.
-	@echo "there are no tests on a real node yet: nothing was run" >&2; exit 1
+	$(GO) test -tags node -v -count=1 -timeout 60m $(TESTFLAGS) ./test/node
 
 .PHONY: test-long
 test-long: ## Run every seed, the mutants and the slow peers.
