@@ -32,7 +32,7 @@ type question struct {
 
 // answers to it.
 type answers struct {
-	// Keys of the overrides that the settings hold: "group/kind".
+	// Keys that have a health script in the settings: "group/kind".
 	Keys     []string `json:"keys"`
 	Tracking string   `json:"tracking"`
 	Objects  []answer `json:"objects"`
@@ -85,7 +85,12 @@ func ask(q question) (answers, error) {
 	if err != nil {
 		return answers{}, err
 	}
-	a := answers{Keys: slices.Sorted(maps.Keys(overrides)), Tracking: tracking}
+	a := answers{Tracking: tracking}
+	for _, key := range slices.Sorted(maps.Keys(overrides)) {
+		if overrides[key].HealthLua != "" {
+			a.Keys = append(a.Keys, key)
+		}
+	}
 	for _, o := range q.Objects {
 		u := &unstructured.Unstructured{Object: o}
 		gvk := u.GroupVersionKind()

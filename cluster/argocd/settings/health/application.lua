@@ -1,0 +1,28 @@
+-- Health of an Application inside another, without which the waves of an app of apps wait for nothing: Argo CD has no health
+-- for its own kind. An Application is told to be Healthy while it has not synced yet, and while the objects that it wants are
+-- missing; so what it says counts only once it is in sync with what its spec asks for.
+local spec, status = obj.spec or {}, obj.status or {}
+local health, sync, operation = status.health or {}, status.sync or {}, status.operationState or {}
+local compared = ((sync.comparedTo or {}).source or {})
+
+if obj.metadata.deletionTimestamp ~= nil then
+  return { status = "Progressing", message = "being deleted" }
+elseif sync.status == nil then
+  return { status = "Progressing", message = "not compared yet" }
+end
+for _, field in ipairs({ "repoURL", "path", "targetRevision", "chart" }) do
+  if spec.source ~= nil and spec.source[field] ~= compared[field] then
+    return { status = "Progressing", message = "its source was changed, and it was not compared since" }
+  end
+end
+if operation.phase == "Running" then
+  return { status = "Progressing", message = operation.message or "syncing" }
+elseif operation.phase == "Failed" or operation.phase == "Error" then
+  return { status = "Degraded", message = operation.message or "the last sync failed" }
+elseif sync.status ~= "Synced" then
+  return { status = "Progressing", message = "not in sync" }
+elseif (obj.metadata.annotations or {})["argocd.argoproj.io/ignore-healthcheck"] == "true" then
+  -- Argo CD leaves it out of the health of the Application that it is in, but would still wait for it when it syncs that.
+  return { status = "Healthy", message = "in sync, and its health is its own" }
+end
+return { status = health.status or "Progressing", message = health.message or "" }
