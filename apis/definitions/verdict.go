@@ -28,21 +28,12 @@ func (k Kind) Find(served *extv1.CustomResourceDefinition) Finding {
 	if served == nil || served.DeletionTimestamp != nil || !established(served) {
 		return Finding{Kind: k, Absent: true}
 	}
-	f := Finding{Kind: k, Missing: []string{"version " + k.Version}}
 	for _, v := range served.Spec.Versions {
 		if v.Name == k.Version && v.Served {
-			return k.FindSchema(schemaOf(v))
+			return Finding{Kind: k, Missing: k.Missing(schemaOf(v))}
 		}
 	}
-	return f
-}
-
-// FindSchema holds the kind against the schema that an API server serves of its version, nil when there is none.
-func (k Kind) FindSchema(served *extv1.JSONSchemaProps) Finding {
-	if served == nil {
-		return Finding{Kind: k, Absent: true}
-	}
-	return Finding{Kind: k, Missing: k.Missing(*served)}
+	return Finding{Kind: k, Missing: []string{"version " + k.Version}}
 }
 
 func established(crd *extv1.CustomResourceDefinition) bool {
@@ -51,11 +42,11 @@ func established(crd *extv1.CustomResourceDefinition) bool {
 	})
 }
 
-func schemaOf(v extv1.CustomResourceDefinitionVersion) *extv1.JSONSchemaProps {
+func schemaOf(v extv1.CustomResourceDefinitionVersion) extv1.JSONSchemaProps {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-		return &extv1.JSONSchemaProps{}
+		return extv1.JSONSchemaProps{}
 	}
-	return v.Schema.OpenAPIV3Schema
+	return *v.Schema.OpenAPIV3Schema
 }
 
 // A Verdict on all that some software writes. The zero value: it may.

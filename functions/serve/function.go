@@ -11,9 +11,13 @@ import (
 	"github.com/crossplane/function-sdk-go/response"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
+	"github.com/steading-dev/steading/apis/definitions"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/functions/compose"
 )
 
@@ -23,11 +27,12 @@ type Function struct {
 
 	composers map[schema.GroupVersionKind]compose.Composer
 	metrics   *Metrics
+	served    *served
 }
 
 // NewFunction returns a Function with the given composers.
 func NewFunction(composers map[schema.GroupVersionKind]compose.Composer, m *Metrics) *Function {
-	return &Function{composers: composers, metrics: m}
+	return &Function{composers: composers, metrics: m, served: newServed(clock.RealClock{})}
 }
 
 // RunFunction composes one composite. What the composer cannot do is a fatal result, which leaves everything as it was.
@@ -41,28 +46,48 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 		f.metrics.observe("unknown", "fatal", time.Since(start))
 		return rsp, nil
 	}
-	outcome := f.compose(composer, xr, req, rsp)
-	f.metrics.observe(xr.GetKind(), outcome, time.Since(start))
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
+	in := compose.Input{Composite: xr, Children: observedChildren(req)}
+	seen := f.served.view(xr.GroupVersionKind(), req, conditionOf(xr, steading.ConditionDefinitionsCurrent).Status == "False")
+	rsp.Requirements = seen.asks
+	if seen.first {
+		return rsp, ctxError(ctx)
 	}
-	return rsp, nil
+	outcome := f.compose(composer, in, seen.Verdict, rsp)
+	f.metrics.observe(xr.GetKind(), outcome, time.Since(start))
+	return rsp, ctxError(ctx)
 }
 
-// compose runs the composer and writes its output into rsp. It returns ready, progressing or fatal.
-func (f *Function) compose(composer compose.Composer, xr *unstructured.Unstructured, req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionResponse) string {
-	out, err := composer.Compose(compose.Input{Composite: xr, Children: observedChildren(req)})
-	if err == nil {
-		err = encode(xr, out, rsp)
+// ctxError is why nobody waits for the answer any more.
+func ctxError(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
 	}
-	if err != nil {
+	return nil
+}
+
+// compose runs the composer, or keeps all as it is while definitions hold it, and writes the output into rsp. It returns ready,
+// progressing, held or fatal.
+func (f *Function) compose(composer compose.Composer, in compose.Input, v definitions.Verdict, rsp *fnv1.RunFunctionResponse) string {
+	if v.Holds() {
+		composer = compose.ComposerFunc(held)
+	}
+	out, err := composer.Compose(in)
+	if err == nil {
+		say(in, v, &out)
+		err = encode(in.Composite, out, rsp)
+	}
+	switch {
+	case err != nil:
 		response.Fatal(rsp, err)
 		return "fatal"
-	}
-	if out.Ready {
+	case v.Holds():
+		rsp.GetMeta().Ttl = durationpb.New(verdictWrongHolds)
+		return "held"
+	case out.Ready:
 		return "ready"
+	default:
+		return "progressing"
 	}
-	return "progressing"
 }
 
 // kinds lists what f composes, for an error message.

@@ -15,7 +15,7 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "steading_function_compose_seconds",
-		Help:    "Time to compose one composite, by kind and outcome (ready, progressing, fatal).",
+		Help:    "Time to compose one composite, by kind and outcome (ready, progressing, held, fatal).",
 		Buckets: []float64{.0001, .00025, .0005, .001, .002, .005, .01, .05, .25, 1},
 	}, []string{"kind", "outcome"})}
 	r.MustRegister(m.seconds)

@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steading-dev/steading/apis/definitions"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/functions/compose"
+)
+
+// machinery of a composite's status is Crossplane's to write.
+var machinery = []string{"conditions", "claimConditionTypes", "connectionDetails", "lastHandledReconcileAt"}
+
+// held is the output for a composite that is not composed: all stays as it is. It is ready if it was for what is asked for now.
+func held(in compose.Input) (compose.Output, error) {
+	st, _, err := unstructured.NestedMap(in.Composite.Object, "status")
+	if err != nil {
+		return compose.Output{}, fmt.Errorf("cannot read the status of %s %q: %w", in.Composite.GetKind(), in.Composite.GetName(), err)
+	}
+	for _, m := range machinery {
+		delete(st, m)
+	}
+	out := compose.Output{Status: &unstructured.Unstructured{Object: st}, Ready: ready(in.Composite)}
+	for name, child := range in.Children {
+		kept, err := compose.Keep(child)
+		if err != nil {
+			return compose.Output{}, fmt.Errorf("cannot keep composed %q: %w", name, err)
+		}
+		out.Add(name, compose.Child{Object: kept, Ready: ready(child)})
+	}
+	return out, nil
+}
+
+func ready(u *unstructured.Unstructured) bool {
+	c := conditionOf(u, xpv2.TypeReady)
+	return c.Status == "True" && c.ObservedGeneration >= u.GetGeneration()
+}
+
+func conditionOf(u *unstructured.Unstructured, t xpv2.ConditionType) xpv2.Condition {
+	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	all, _ := conditions.([]any)
+	for _, c := range all {
+		m, ok := c.(map[string]any)
+		if !ok || m["type"] != string(t) {
+			continue
+		}
+		of := func(field string) string { v, _ := m[field].(string); return v }
+		generation, _ := m["observedGeneration"].(int64)
+		return xpv2.Condition{
+			Type: t, Status: corev1.ConditionStatus(of("status")), Reason: xpv2.ConditionReason(of("reason")), Message: of("message"),
+			ObservedGeneration: generation,
+		}
+	}
+	return xpv2.Condition{Type: t}
+}
+
+// say whether the definitions are current of what is written for a composite, by the function or, as its children say, by their
+// provider. Where nothing ever was wrong nothing is said.
+func say(in compose.Input, v definitions.Verdict, out *compose.Output) {
+	if !v.Holds() {
+		v = verdictOfChildren(in)
+	}
+	said, now := conditionOf(in.Composite, steading.ConditionDefinitionsCurrent), v.Condition()
+	if !v.Holds() && said.Status != "False" {
+		return
+	}
+	out.Conditions = append(out.Conditions, now)
+	if v.Holds() && !said.Equal(now.WithObservedGeneration(said.ObservedGeneration)) {
+		out.Events = append(out.Events, compose.Event{Warning: true, Reason: string(v.Reason), Message: v.Message})
+	}
+}
+
+// verdictOfChildren is the first that holds one up.
+func verdictOfChildren(in compose.Input) definitions.Verdict {
+	for _, name := range slices.Sorted(maps.Keys(in.Children)) {
+		if c := conditionOf(in.Children[name], steading.ConditionDefinitionsCurrent); c.Status == "False" {
+			return definitions.Verdict{Reason: c.Reason, Message: c.Message}
+		}
+	}
+	return definitions.Verdict{}
+}
