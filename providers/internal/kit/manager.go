@@ -121,6 +121,8 @@ type Options struct {
 	Claims *ClaimReporter
 	// Record events on managed resources with it.
 	Record event.Recorder
+	// Definitions of what the controllers write. Nil: they are not looked at.
+	Definitions *Definitions
 }
 
 // NewOptions returns the options that the flags ask for.

@@ -25,7 +25,8 @@ func Watch(mgr manager.Manager, of client.Object, kind string, o Options) *build
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("managed/"+strings.ToLower(kind)).
 		WithOptions(o.Controller()).
-		For(of, builder.WithPredicates(resource.DesiredStateChanged()))
+		For(of, builder.WithPredicates(resource.DesiredStateChanged())).
+		WatchesRawSource(o.Released(kind))
 }
 
 // Reconciler makes a managed reconciler of one kind out of the connector to its outside world. External names are not
@@ -46,7 +47,7 @@ func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionK
 		managed.WithRecorder(o.Record.WithAnnotations("controller", kind)),
 	}, extra...)
 	r := managed.NewReconciler(newFrugalManager(noting{mgr}), resource.ManagedKind(of), opts...)
-	return ratelimiter.NewReconciler(kind, WithAfter(r), o.Limiter)
+	return ratelimiter.NewReconciler(kind, o.Held(of.Kind, mgr.GetClient(), Itself(mgr, of), WithAfter(r)), o.Limiter)
 }
 
 // A look is one reconcile of an object.

@@ -32,6 +32,13 @@ import (
 // name of the provider, its lease and its events.
 const name = "provider-runtime"
 
+// written are the kinds that a controller writes besides its own, by its own.
+var written = map[string][]string{
+	v1alpha1.PlacementKind: {v1alpha1.LedgerKind, v1alpha1.UsageEventKind, v1alpha1.HomeKind, v1alpha1.ClusterKind},
+	v1alpha1.ReleaseKind:   {v1alpha1.UsageEventKind},
+	v1alpha1.EdgeKind:      {v1alpha1.EdgeRemainderKind},
+}
+
 func main() {
 	// Helm's rendering warns there of values that do not fit together, and quotes them. They may come from a Secret.
 	log.SetOutput(io.Discard)
@@ -62,7 +69,11 @@ func run(ctx context.Context, f kit.Flags, l logging.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(mgr, kit.NewOptions(mgr, f, mo, l)); err != nil { //nolint:contextcheck // The targets run with the manager's context.
+	o := kit.NewOptions(mgr, f, mo, l)
+	if o.Definitions, err = kit.NewDefinitions(mgr, name, v1alpha1.GroupVersion, written, o); err != nil {
+		return err
+	}
+	if err := setup(mgr, o); err != nil { //nolint:contextcheck // The targets run with the manager's context.
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "cannot run the controllers")

@@ -72,6 +72,7 @@ func poll(p kit.Poll) managed.PollIntervalHook {
 
 func setupRemainders(mgr manager.Manager, o kit.Options, targets *target.Targets, ops *operators) error {
 	const name = "edgeremainder"
+	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeRemainderKind)
 	t := &tidier{
 		cleaner: cleaner{control: mgr.GetClient(), system: mgr.GetAPIReader(), reach: reachBy(targets)},
 		cache:   mgr.GetCache(),
@@ -87,7 +88,8 @@ func setupRemainders(mgr manager.Manager, o kit.Options, targets *target.Targets
 		For(&v1alpha1.EdgeRemainder{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(ops.Subscribe(w.remaindersOfObject)).
 		WatchesRawSource(targets.Subscribe(&corev1.Namespace{}, w.remaindersOfNamespace)).
-		Complete(ratelimiter.NewReconciler(name, t, o.Limiter))
+		WatchesRawSource(o.Released(kind.Kind)).
+		Complete(ratelimiter.NewReconciler(name, o.Held(kind.Kind, mgr.GetClient(), kit.Itself(mgr, kind), t), o.Limiter))
 }
 
 type connector struct {

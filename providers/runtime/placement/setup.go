@@ -44,7 +44,8 @@ func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
 	if err := mgr.Add(c); err != nil {
 		return errors.Wrap(err, "cannot add the count of environments")
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), o, resolver)
+	placements := kit.OfTenant(mgr.GetClient(), func() resource.ManagedList { return &v1alpha1.PlacementList{} })
+	r := o.Held(v1alpha1.PlacementKind, mgr.GetClient(), placements, newReconciler(mgr.GetClient(), mgr.GetAPIReader(), o, resolver))
 
 	tenant := kit.EnqueueTenant()
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -59,6 +60,7 @@ func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
 		Watches(&v1alpha1.UsageEvent{}, tenant, builder.WithPredicates(created())).
 		Watches(&v1alpha1.ClusterProviderConfig{}, enqueueAllTenants(mgr.GetClient()), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Channel(wake, tenant)).
+		WatchesRawSource(o.Released(v1alpha1.PlacementKind)).
 		Complete(ratelimiter.NewReconciler(name, r, o.Limiter))
 	return errors.Wrap(err, "cannot set up the controller of placements")
 }
