@@ -37,6 +37,8 @@ const (
 	// ExternalSecrets is the controller of the External Secrets operator, which no
 	// plane runs by itself.
 	ExternalSecrets Tool = "external-secrets"
+	// Crank is Crossplane's command line tool, with which tests look at a plane.
+	Crank Tool = "crank"
 	// ArgoCD is all of Argo CD's processes: which one it is, the name says that it
 	// is called by. It calls Kustomize and keeps what it knows in ArgoCDRedis.
 	// ArgoCDHealth asks Argo CD's own code about objects. No plane runs them.
@@ -107,6 +109,7 @@ var recipes = map[Tool]recipe{
 	CoreDNS:         {module: "addons", command: modulePath + "/cluster/local/tools/addons/coredns", static: true, ldflags: "-s -w", cold: "2 min"},
 	Provisioner:     {module: "addons", command: modulePath + "/cluster/local/tools/addons/provisioner", static: true, ldflags: "-s -w", cold: "10 s"},
 	NetworkPolicies: {module: "addons", command: "sigs.k8s.io/kube-network-policies/cmd", static: true, ldflags: "-s -w", cold: "10 s"},
+	Crank:           {module: "crank", source: "github.com/crossplane/crossplane/v2", command: "github.com/crossplane/crossplane/v2/cmd/crank", ldflags: "-s -w", cold: "2 min"},
 }
 
 // A Toolchain holds built tools.

@@ -104,7 +104,7 @@ type toolsCommand struct {
 
 // Run builds the tools.
 func (c *toolsCommand) Run(ctx context.Context) error {
-	tools := local.AllTools
+	tools := slices.Concat(local.AllTools, []local.Tool{local.Crank})
 	if local.Node(c.Node) == local.NodeContainerd {
 		tools = slices.Concat(tools, local.NodeTools)
 	}
