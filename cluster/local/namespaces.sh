@@ -2,11 +2,11 @@
 # Holds the namespaces that a real node lives in: mounts, network and processes. They end with this process, however it ends,
 # and with them every container, mount, address and packet filter rule: nothing of the machine's own is touched.
 #
-#   namespaces.sh FOLDER LINK HOST NODE ALL
+#   namespaces.sh FOLDER LINK HOST NODE ALL PODS
 #
 # FOLDER is where the node keeps everything; inside it is at /mnt, so that paths are short. LINK is the interface on the
 # machine's side, with address HOST, of the wire to the node, whose address is NODE. ALL is the network of both, and of pods
-# and services.
+# and services, PODS that of pods.
 set -eu
 
 if [ "$1" != inside ]; then
@@ -16,7 +16,7 @@ if [ "$1" != inside ]; then
   exec unshare --mount --net --pid --fork --kill-child --mount-proc -- sh "$0" inside "$@"
 fi
 shift
-folder=$1 link=$2 host=$3 node=$4 all=$5
+folder=$1 link=$2 host=$3 node=$4 all=$5 pods=$6
 
 # Containers see what is mounted later on the node, and the machine does not.
 mount --make-rshared /
@@ -42,6 +42,15 @@ machine ip link set "$link" up
 machine ip route add "$all" via "$node"
 ip route add "$all" via "$host"
 echo 1 >/proc/sys/net/ipv4/ip_forward
+
+# kube-network-policies judges the first packet of each connection, which it has nftables queue. A kernel may lack that, and
+# still have what iptables queues by: these are its rules (pkg/networkpolicy/controller.go, v0.8.0) but for the addresses, since
+# it judges packets of pods without policies too. Until it listens, packets pass.
+judge() { iptables -w -t mangle -A POSTROUTING "$@"; }
+judge -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
+judge -m owner --uid-owner 0 -j ACCEPT
+judge -s "$pods" -j NFQUEUE --queue-num 98 --queue-bypass
+judge -d "$pods" -j NFQUEUE --queue-num 98 --queue-bypass
 
 exec 3<&-
 echo up >/mnt/up

@@ -53,7 +53,7 @@ func (p *Plane) startNamespaces(ctx context.Context) error {
 	}
 	err = p.Supervisor.Start(ctx, Component{
 		Name: "namespaces", Path: "/bin/sh",
-		Args: []string{p.nodeFile("namespaces.sh"), p.nodeFile(""), p.subnet.link(), p.subnet.machine(), p.subnet.node(), p.subnet.all()},
+		Args: []string{p.nodeFile("namespaces.sh"), p.nodeFile(""), p.subnet.link(), p.subnet.machine(), p.subnet.node(), p.subnet.all(), p.subnet.pods()},
 		Ready: func(ctx context.Context) error {
 			if !exists(p.nodeFile("up")) {
 				return errors.New("the namespaces are not up yet")
