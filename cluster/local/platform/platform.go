@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/steading-dev/steading/cluster/local"
+	"github.com/steading-dev/steading/package/build"
 )
 
 // Names of the components that a Platform adds to its control plane. They can
@@ -71,7 +72,10 @@ type Platform struct {
 	mu       sync.Mutex // of what follows
 	launched map[string]launch
 	listens  map[string][2]string
-	serial   int // of the packages' version, on a real node
+
+	// On a real node only: what was published last, and how often that was.
+	published *build.Artifacts
+	serial    int
 }
 
 // Start a platform and wait until it takes claims. Stop it when done; it also
