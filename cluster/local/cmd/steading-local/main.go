@@ -69,7 +69,7 @@ func (u *upCommand) Run(ctx context.Context, s *state) error {
 	if err := s.ensureSupervisor(ctx, u.Edge, u.Node); err != nil {
 		return err
 	}
-	report, err := s.up(ctx, upRequest{Examples: u.Examples, Timeout: u.Timeout}, func(line string) { fmt.Println(line) })
+	report, err := s.up(ctx, upRequest{Node: local.Node(u.Node), Examples: u.Examples, Timeout: u.Timeout}, func(line string) { fmt.Println(line) })
 	if ctx.Err() != nil {
 		return errors.New("interrupted: what was started goes on; `make down` ends it")
 	}

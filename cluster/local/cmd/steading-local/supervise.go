@@ -26,6 +26,7 @@ type message struct {
 
 // upRequest asks a supervisor to install and apply.
 type upRequest struct {
+	Node     local.Node    `json:"node"`
 	Examples string        `json:"examples"`
 	Timeout  time.Duration `json:"timeout"`
 }
@@ -155,6 +156,9 @@ func (s *supervisor) install(ctx context.Context, req upRequest) message {
 	s.busy.Lock()
 	defer s.busy.Unlock()
 	p := s.running()
+	if p != nil && req.Node != s.node {
+		return message{Error: fmt.Sprintf("cannot have %s run the pods: %s does, as long as the platform runs: `make down` ends it", req.Node, s.node), Last: true}
+	}
 	var err error
 	if p == nil {
 		p, err = platform.Start(ctx, platform.Options{Name: s.state.name, Dir: s.state.platform(), Node: s.node, Edge: s.edge, Progress: s.tell})
