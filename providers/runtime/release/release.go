@@ -49,10 +49,11 @@ type external struct {
 	want    string
 }
 
-// helmOf is Helm on the release's cluster, as the namespace's deployer.
+// helmOf is what is done and asked on the release's cluster as the namespace's deployer.
 type helmOf interface {
 	history(ctx context.Context, p v1alpha1.ReleaseParameters) (history, error)
 	engine(ctx context.Context, p v1alpha1.ReleaseParameters) (*helmEngine, error)
+	refusal(ctx context.Context, p v1alpha1.ReleaseParameters, of types.UID, since time.Time) (string, error)
 }
 
 var _ managed.TypedExternalClient[*v1alpha1.Release] = &external{}
@@ -174,10 +175,13 @@ func (e *external) rollout(ctx context.Context, mg *v1alpha1.Release, last recor
 			from = []client.Reader{e.cache, e.client}
 		}
 	}
-	var r rollout
+	var (
+		w   workloads
+		r   rollout
+		err error
+	)
 	for _, reader := range from {
-		w, err := readWorkloads(ctx, reader, mg.Spec.ForProvider)
-		if err != nil {
+		if w, err = readWorkloads(ctx, reader, mg.Spec.ForProvider); err != nil {
 			return nil, err
 		}
 		if r, err = w.rolledOut(last.workloads, power, now); err != nil {
@@ -188,7 +192,10 @@ func (e *external) rollout(ctx context.Context, mg *v1alpha1.Release, last recor
 		}
 		// That the cache knows of nothing does not mean that there is nothing.
 	}
-	return &r, nil
+	if !r.done && r.reason == steading.ReasonRollingOut {
+		r, err = e.starved(ctx, mg.Spec.ForProvider, w, last.created, r)
+	}
+	return &r, err
 }
 
 // report the verdict in the Release's status.

@@ -155,15 +155,20 @@ func (w workloads) refusedPods(string, time.Time) (rollout, bool) {
 	for _, rs := range w.current() {
 		for _, c := range rs.Status.Conditions {
 			if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
-				reason := steading.ReasonDeployFailed
-				if strings.Contains(c.Message, "exceeded quota") || strings.Contains(c.Message, "failed quota") {
-					reason = steading.ReasonQuotaExceeded
-				}
-				return rollout{failing: true, reason: reason, message: c.Message}, true
+				return refusedPod(c.Message), true
 			}
 		}
 	}
 	return rollout{}, false
+}
+
+// refusedPod is a rollout whose controller was told this when it wanted to make a pod.
+func refusedPod(message string) rollout {
+	r := rollout{failing: true, reason: steading.ReasonDeployFailed, message: message}
+	if strings.Contains(message, "exceeded quota") || strings.Contains(message, "failed quota") {
+		r.reason = steading.ReasonQuotaExceeded
+	}
+	return r
 }
 
 // current are the newest ReplicaSets of each Deployment: what the others say is past.

@@ -230,6 +230,10 @@ func (h helmOn) engine(ctx context.Context, p v1alpha1.ReleaseParameters) (*helm
 	return connectHelm(ctx, h.Target, p)
 }
 
+func (h helmOn) refusal(ctx context.Context, p v1alpha1.ReleaseParameters, of types.UID, since time.Time) (string, error) {
+	return deployerRefusal(ctx, h.Target, p.Namespace, of, since)
+}
+
 // unreached is the cluster of a Release that is being deleted and cannot be reached.
 type unreached struct {
 	*external

@@ -46,6 +46,7 @@ type world struct {
 	asked    int // for an image
 	chartErr error
 	template string
+	refusals map[types.UID]string
 
 	// What a component's values come from.
 	from      []string
@@ -124,6 +125,10 @@ func (f fakeHelm) history(context.Context, v1alpha1.ReleaseParameters) (history,
 	}
 	slices.SortFunc(h, func(a, b record) int { return int(a.revision - b.revision) })
 	return h, err
+}
+
+func (f fakeHelm) refusal(_ context.Context, _ v1alpha1.ReleaseParameters, of types.UID, _ time.Time) (string, error) {
+	return f.w.refusals[of], nil
 }
 
 type fakeSource struct{ w *world }
