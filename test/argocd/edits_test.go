@@ -31,17 +31,12 @@ func leaving(u *unstructured.Unstructured) {
 }
 
 // pausedBy an annotation, as an operator does it.
-func pausedBy(u *unstructured.Unstructured) { annotate(u, "crossplane.io/paused") }
-
-// onItsOwn is an Application whose health is not that of the one that it is in.
-func onItsOwn(u *unstructured.Unstructured) { annotate(u, "argocd.argoproj.io/ignore-healthcheck") }
-
-func annotate(u *unstructured.Unstructured, name string) {
+func pausedBy(u *unstructured.Unstructured) {
 	a := maps.Clone(u.GetAnnotations())
 	if a == nil {
 		a = map[string]string{}
 	}
-	a[name] = "true"
+	a["crossplane.io/paused"] = "true"
 	u.SetAnnotations(a)
 }
 

@@ -265,8 +265,6 @@ func TestHealthOfApplications(t *testing.T) {
 		"cannot sync":           {[]edit{field("Failed", "status", "operationState", "phase"), field("no such kind", "status", "operationState", "message")}, health{degraded, "no such kind"}},
 		"ill":                   {[]edit{field("Degraded", "status", "health", "status")}, health{degraded, ""}},
 		"leaving":               {[]edit{leaving}, health{progressing, "being deleted"}},
-		"ill on its own":        {[]edit{onItsOwn, field("Degraded", "status", "health", "status")}, health{healthy, "in sync, and its health is its own"}},
-		"not there, on its own": {[]edit{onItsOwn, field("OutOfSync", "status", "sync", "status")}, health{progressing, "not in sync"}},
 	}
 	app := load(t, "ready")["Application"]
 	asked := map[string]*unstructured.Unstructured{}

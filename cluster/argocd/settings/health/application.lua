@@ -21,8 +21,5 @@ elseif operation.phase == "Failed" or operation.phase == "Error" then
   return { status = "Degraded", message = operation.message or "the last sync failed" }
 elseif sync.status ~= "Synced" then
   return { status = "Progressing", message = "not in sync" }
-elseif (obj.metadata.annotations or {})["argocd.argoproj.io/ignore-healthcheck"] == "true" then
-  -- Argo CD leaves it out of the health of the Application that it is in, but would still wait for it when it syncs that.
-  return { status = "Healthy", message = "in sync, and its health is its own" }
 end
 return { status = health.status or "Progressing", message = health.message or "" }
