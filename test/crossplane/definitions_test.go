@@ -2,6 +2,7 @@ package crossplane
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +36,7 @@ func TestOlderDefinitionHolds(t *testing.T) {
 	before := harness.Get(t, &suite, r).DeepCopy()
 
 	mend := neglect(t, "releases.runtime.steading.dev")
-	takeOut(t, "releases.runtime.steading.dev", "spec", "forProvider", "docker")
+	takeOut(t, described(definitionKind, "releases.runtime.steading.dev"), "spec", "forProvider", "docker")
 	// A function looks when it starts, and then every five minutes.
 	if err := suite.Plane.Supervisor.Kill(platform.Function); err != nil {
 		t.Fatal(err)
@@ -69,6 +71,39 @@ func TestOlderDefinitionHolds(t *testing.T) {
 	}
 }
 
+// TestOlderXRDHolds what is composed by it: claim and composite have lost the same, and that is said once.
+func TestOlderXRDHolds(t *testing.T) {
+	suite.NewTenant(t, "oldxrd", steading.TenantSpec{})
+	e := harness.Environment("oldxrd", "dev")
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
+
+	putBack := takeOut(t, described(compositeDefinitionKind, "xenvironments.steading.dev"), "spec", "docker")
+	harness.Eventually(t, "Crossplane makes the definitions of it", func(ctx context.Context) error {
+		for _, name := range []string{"environments.steading.dev", "xenvironments.steading.dev"} {
+			d := described(definitionKind, name)
+			if err := suite.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+				return err
+			}
+			if raw, err := d.MarshalJSON(); err != nil || strings.Contains(string(raw), `"docker":{`) {
+				return fmt.Errorf("%s still has docker: %w", name, err)
+			}
+		}
+		return nil
+	})
+	if err := suite.Plane.Supervisor.Kill(platform.Function); err != nil {
+		t.Fatal(err)
+	}
+	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.State = steading.StateStopped })
+	suite.WaitFor(t, e, "held", saysDefinitions("DefinitionsOutdated",
+		"the definition of XEnvironment and Environment is older than function-steading and would lose spec.docker: bring package configuration-steading, or XRD xenvironments.steading.dev"))
+	wantReplicas(t, "oldxrd", "dev", 1)
+
+	putBack()
+	suite.WaitFor(t, e, "stopped", func(e *steading.Environment) bool { return harness.Ready(e) && e.Status.Power == steading.PowerStopped })
+	suite.WaitFor(t, e, "said to be current", saysDefinitions("Current", ""))
+}
+
 // TestMissingDefinitionHolds who writes its kind, and nobody else.
 func TestMissingDefinitionHolds(t *testing.T) {
 	suite.NewTenant(t, "missing", steading.TenantSpec{})
@@ -99,8 +134,9 @@ func saysDefinitions(reason, message string) func(*steading.Environment) bool {
 
 // Kinds of definitions: what an API server serves, and what Crossplane makes that of.
 var (
-	definitionKind        = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-	managedDefinitionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1alpha1", Kind: "ManagedResourceDefinition"}
+	definitionKind          = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	managedDefinitionKind   = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1alpha1", Kind: "ManagedResourceDefinition"}
+	compositeDefinitionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"}
 )
 
 func described(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
@@ -143,10 +179,9 @@ func neglect(t *testing.T, name string) (mend func()) {
 	return mend
 }
 
-// takeOut a field of a definition.
-func takeOut(t *testing.T, name string, path ...string) {
+// takeOut a field of a definition, and return how to put it back.
+func takeOut(t *testing.T, d *unstructured.Unstructured, path ...string) (putBack func()) {
 	t.Helper()
-	d := described(definitionKind, name)
 	if err := suite.Admin.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
 		t.Fatal(err)
 	}
@@ -154,21 +189,33 @@ func takeOut(t *testing.T, name string, path ...string) {
 	if err != nil || len(versions) != 1 {
 		t.Fatalf("%d versions: %v", len(versions), err)
 	}
+	whole := runtime.DeepCopyJSONValue(versions)
 	at := []string{"schema", "openAPIV3Schema"}
 	for _, p := range path {
 		at = append(at, "properties", p)
 	}
 	v := versions[0].(map[string]any) //nolint:forcetypeassert // A test.
 	if _, ok, _ := unstructured.NestedMap(v, at...); !ok {
-		t.Fatalf("%s has no %s", name, strings.Join(path, "."))
+		t.Fatalf("%s has no %s", d.GetName(), strings.Join(path, "."))
 	}
 	unstructured.RemoveNestedField(v, at...)
-	if err := unstructured.SetNestedSlice(d.Object, versions, "spec", "versions"); err != nil {
+	write := func(ctx context.Context, versions any) error {
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"versions": versions}})
+		if err != nil {
+			return err
+		}
+		return suite.Admin.Patch(ctx, d, client.RawPatch(types.MergePatchType, patch))
+	}
+	if err := write(t.Context(), versions); err != nil {
 		t.Fatal(err)
 	}
-	if err := suite.Admin.Update(t.Context(), d); err != nil {
-		t.Fatal(err)
+	putBack = func() {
+		if err := write(context.Background(), whole); err != nil {
+			t.Error(err)
+		}
 	}
+	t.Cleanup(putBack)
+	return putBack
 }
 
 // wantReplicas of an environment's runtime.
