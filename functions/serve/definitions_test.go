@@ -176,8 +176,8 @@ func TestHeldStaysAsItIs(t *testing.T) {
 				t.Errorf("%s condition %q, want %q", tc.reason, says, tc.says)
 			}
 			want := &fnv1.State{
-				Composite: &fnv1.Resource{Ready: fnv1.Ready_READY_TRUE, Resource: resource.MustStructJSON(`{"apiVersion": "steading.dev/v1alpha1", "kind": "XEnvironment", "status": {"phase": "Running", "namespace": "acme-dev"}}`)},
-				Resources: map[string]*fnv1.Resource{"placement": {Ready: fnv1.Ready_READY_TRUE, Resource: resource.MustStructJSON(`{
+				Composite: &fnv1.Resource{Ready: fnv1.Ready_READY_FALSE, Resource: resource.MustStructJSON(`{"apiVersion": "steading.dev/v1alpha1", "kind": "XEnvironment", "status": {"phase": "Running", "namespace": "acme-dev"}}`)},
+				Resources: map[string]*fnv1.Resource{"placement": {Ready: fnv1.Ready_READY_FALSE, Resource: resource.MustStructJSON(`{
 				  "apiVersion": "runtime.steading.dev/v1alpha1", "kind": "Placement",
 				  "metadata": {"namespace": "steading-system", "name": "acme-dev", "finalizers": ["finalizer.managedresource.crossplane.io"], "labels": {"steading.dev/tenant": "acme"}},
 				  "spec": {"forProvider": {"claim": {"namespace": "tenant-acme", "name": "dev"}}}}`)}},
@@ -215,14 +215,25 @@ func message(rsp *fnv1.RunFunctionResponse) string {
 	return ""
 }
 
-// TestHeldIsNotReadyForWhatItWasNotComposedFor, such as a spec that has changed since.
-func TestHeldIsNotReadyForWhatItWasNotComposedFor(t *testing.T) {
+// TestHeldIsReadyForWhatIsThere already, whatever Crossplane's condition says: a spec that has changed since was never composed.
+func TestHeldIsReadyForWhatIsThere(t *testing.T) {
 	c := newCrossplane()
+	record := func(version string) *fnv1.RunFunctionRequest {
+		req := request(strings.Replace(xenvironment, `"runtime", "version": "1.4.2"`, `"remote-agent", "version": "`+version+`"`, 1))
+		req.GetObserved().GetComposite().GetResource().Fields["status"] = structpb.NewStructValue(resource.MustStructJSON(`{"conditions": [{"type": "Ready", "status": "True"}]}`))
+		return req
+	}
+	placement := c.compose(t, record("1")).GetDesired().GetResources()["placement"]
+	placement.Resource.Fields["status"] = structpb.NewStructValue(resource.MustStructJSON(
+		`{"atProvider": {"grant": {"version": "1"}}, "conditions": [{"type": "Ready", "status": "True"}]}`))
 	c.age("environments.steading.dev", "components")
-	req := running(t)
-	req.GetObserved().GetComposite().GetResource().Fields["metadata"].GetStructValue().Fields["generation"] = structpb.NewNumberValue(2)
-	if rsp := c.compose(t, req); rsp.GetDesired().GetComposite().GetReady() != fnv1.Ready_READY_FALSE {
-		t.Error("it is ready for a generation that was never composed")
+	for version, want := range map[string]fnv1.Ready{"1": fnv1.Ready_READY_TRUE, "2": fnv1.Ready_READY_FALSE} {
+		req := record(version)
+		req.Observed.Resources = map[string]*fnv1.Resource{"placement": placement}
+		rsp := c.compose(t, req)
+		if have := rsp.GetDesired().GetComposite().GetReady(); have != want || !strings.Contains(condition(rsp), "DefinitionsOutdated") {
+			t.Errorf("version %s: %s, want %s; condition %q", version, have, want, condition(rsp))
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func ctxError(ctx context.Context) error {
 // progressing, held or fatal.
 func (f *Function) compose(composer compose.Composer, in compose.Input, v definitions.Verdict, rsp *fnv1.RunFunctionResponse) string {
 	if v.Holds() {
-		composer = compose.ComposerFunc(held)
+		composer = held(composer)
 	}
 	out, err := composer.Compose(in)
 	if err == nil {

@@ -17,29 +17,31 @@ import (
 // machinery of a composite's status is Crossplane's to write.
 var machinery = []string{"conditions", "claimConditionTypes", "connectionDetails", "lastHandledReconcileAt"}
 
-// held is the output for a composite that is not composed: all stays as it is. It is ready if it was for what is asked for now.
-func held(in compose.Input) (compose.Output, error) {
-	st, _, err := unstructured.NestedMap(in.Composite.Object, "status")
-	if err != nil {
-		return compose.Output{}, fmt.Errorf("cannot read the status of %s %q: %w", in.Composite.GetKind(), in.Composite.GetName(), err)
-	}
-	for _, m := range machinery {
-		delete(st, m)
-	}
-	out := compose.Output{Status: &unstructured.Unstructured{Object: st}, Ready: ready(in.Composite)}
-	for name, child := range in.Children {
-		kept, err := compose.Keep(child)
+// held is a composer that leaves all as it is. What c would compose tells only what is ready: if all that is asked for now is there
+// already. Crossplane's own condition does not tell, since it may name a generation that came while an older one was composed.
+func held(c compose.Composer) compose.Composer {
+	return compose.ComposerFunc(func(in compose.Input) (compose.Output, error) {
+		st, _, err := unstructured.NestedMap(in.Composite.Object, "status")
 		if err != nil {
-			return compose.Output{}, fmt.Errorf("cannot keep composed %q: %w", name, err)
+			return compose.Output{}, fmt.Errorf("cannot read the status of %s %q: %w", in.Composite.GetKind(), in.Composite.GetName(), err)
 		}
-		out.Add(name, compose.Child{Object: kept, Ready: ready(child)})
-	}
-	return out, nil
-}
-
-func ready(u *unstructured.Unstructured) bool {
-	c := conditionOf(u, xpv2.TypeReady)
-	return c.Status == "True" && c.ObservedGeneration >= u.GetGeneration()
+		for _, m := range machinery {
+			delete(st, m)
+		}
+		would, err := c.Compose(in)
+		if err != nil {
+			would = compose.Output{} // Nothing is known to be ready.
+		}
+		out := compose.Output{Status: &unstructured.Unstructured{Object: st}, Ready: would.Ready}
+		for name, child := range in.Children {
+			kept, err := compose.Keep(child)
+			if err != nil {
+				return compose.Output{}, fmt.Errorf("cannot keep composed %q: %w", name, err)
+			}
+			out.Add(name, compose.Child{Object: kept, Ready: would.Children[name].Ready})
+		}
+		return out, nil
+	})
 }
 
 func conditionOf(u *unstructured.Unstructured, t xpv2.ConditionType) xpv2.Condition {
@@ -51,11 +53,7 @@ func conditionOf(u *unstructured.Unstructured, t xpv2.ConditionType) xpv2.Condit
 			continue
 		}
 		of := func(field string) string { v, _ := m[field].(string); return v }
-		generation, _ := m["observedGeneration"].(int64)
-		return xpv2.Condition{
-			Type: t, Status: corev1.ConditionStatus(of("status")), Reason: xpv2.ConditionReason(of("reason")), Message: of("message"),
-			ObservedGeneration: generation,
-		}
+		return xpv2.Condition{Type: t, Status: corev1.ConditionStatus(of("status")), Reason: xpv2.ConditionReason(of("reason")), Message: of("message")}
 	}
 	return xpv2.Condition{Type: t}
 }
@@ -71,7 +69,7 @@ func say(in compose.Input, v definitions.Verdict, out *compose.Output) {
 		return
 	}
 	out.Conditions = append(out.Conditions, now)
-	if v.Holds() && !said.Equal(now.WithObservedGeneration(said.ObservedGeneration)) {
+	if v.Holds() && !said.Equal(now) {
 		out.Events = append(out.Events, compose.Event{Warning: true, Reason: string(v.Reason), Message: v.Message})
 	}
 }

@@ -1,6 +1,7 @@
 package crossplane
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -75,9 +76,13 @@ func TestTrace(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, trace(t, tc.kind, tc.name, tc.namespace)); diff != "" {
-				t.Errorf("-want, +have:\n%s", diff)
-			}
+			// A claim may read ready for a moment longer than its composite.
+			harness.Eventually(t, "the whole tree", func(context.Context) error {
+				if diff := cmp.Diff(tc.want, trace(t, tc.kind, tc.name, tc.namespace)); diff != "" {
+					return fmt.Errorf("-want, +have:\n%s", diff)
+				}
+				return nil
+			})
 		})
 	}
 }
