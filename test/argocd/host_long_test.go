@@ -1,0 +1,92 @@
+//go:build long
+
+package argocd
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	xppkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
+
+	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/cluster/local"
+	"github.com/steading-dev/steading/test/harness"
+)
+
+// host runs Steading's function and provider, once Crossplane is asked for their packages, in the place of pods.
+func (w *world) host(t *testing.T) {
+	t.Helper()
+	function, provider := w.program(t, "./functions/cmd"), w.program(t, "./providers/runtime/cmd")
+	functionPackage, providerPackage := "steading-dev-function-steading", "steading-dev-provider-runtime"
+	w.waitPackage(t, &xppkgv1.Function{}, functionPackage)
+	certs, err := w.plane.PackageCertificates(t.Context(), functionPackage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, metrics := w.port(t), w.port(t)
+	w.run(t, local.Component{
+		Name: "function-steading", Path: function, Ready: listens(address),
+		Args: []string{"--address=" + address, "--metrics-address=" + metrics, "--tls-server-certs-dir=" + certs},
+	})
+	if err := w.plane.ConnectFunction(t.Context(), functionPackage, address); err != nil {
+		t.Fatal(err)
+	}
+	w.waitPackage(t, &xppkgv1.Provider{}, providerPackage)
+	if err := w.plane.ConnectProvider(t.Context(), providerPackage); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := w.plane.ServiceAccountKubeconfig(t.Context(), names.SystemNamespace, "provider-runtime")
+	if err != nil {
+		t.Fatal(err)
+	}
+	health, metrics := w.port(t), w.port(t)
+	w.run(t, local.Component{
+		Name: "provider-runtime", Path: provider, Ready: listens(health),
+		Args: []string{"--health-address=" + health, "--metrics-address=" + metrics},
+		Env:  []string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + names.SystemNamespace},
+	})
+}
+
+func (w *world) waitPackage(t *testing.T, pkg client.Object, name string) {
+	t.Helper()
+	harness.Eventually(t, "package "+name+" is asked for", func(ctx context.Context) error {
+		return w.plane.Client().Get(ctx, client.ObjectKey{Name: name}, pkg)
+	})
+}
+
+// program builds one of ours.
+func (w *world) program(t *testing.T, pkg string) string {
+	t.Helper()
+	out := filepath.Join(w.dir, filepath.Base(filepath.Dir(pkg)))
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", out, pkg)
+	cmd.Dir = filepath.Join("..", "..")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build %s: %v: %s", pkg, err, b)
+	}
+	return out
+}
+
+func (w *world) run(t *testing.T, c local.Component) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Within)
+	defer cancel()
+	if err := w.plane.Supervisor.Start(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// port is a free address of this machine.
+func (w *world) port(t *testing.T) string {
+	t.Helper()
+	p, err := w.plane.ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p))
+}
