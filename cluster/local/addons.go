@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,30 +22,35 @@ const addonTimeout = 3 * time.Minute
 // applyAddons and wait until they run.
 func (p *Plane) applyAddons(ctx context.Context) error {
 	p.progress("starting CoreDNS, the provisioner of volumes and what enforces network policies")
-	values := strings.NewReplacer(
-		"${INSIDE}", inside, "${DNS}", p.subnet.dns(), "${NODE}", NodeName,
-		"${COREDNS}", p.images[CoreDNS], "${PROVISIONER}", p.images[Provisioner], "${NETWORK_POLICIES}", p.images[NetworkPolicies],
-	)
-	files, err := addons.ReadDir("addons")
+	all, err := p.readAddons()
 	if err != nil {
 		return err
-	}
-	var all []*unstructured.Unstructured
-	for _, f := range files {
-		b, err := addons.ReadFile("addons/" + f.Name())
-		if err != nil {
-			return err
-		}
-		objects, err := parseObjects([]byte(values.Replace(string(b))))
-		if err != nil {
-			return fmt.Errorf("cannot read addon %s: %w", f.Name(), err)
-		}
-		all = append(all, objects...)
 	}
 	if err := p.Apply(ctx, all...); err != nil {
 		return err
 	}
 	return p.waitRolledOut(ctx, all...)
+}
+
+// readAddons with what they are told of the plane filled in.
+func (p *Plane) readAddons() ([]*unstructured.Unstructured, error) {
+	files, err := addons.ReadDir("addons")
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, f := range files {
+		b, err := addons.ReadFile("addons/" + f.Name())
+		if err != nil {
+			return nil, err
+		}
+		objects, err := parseObjects([]byte(p.filled(string(b))))
+		if err != nil {
+			return nil, fmt.Errorf("cannot read addon %s: %w", f.Name(), err)
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
 }
 
 // waitRolledOut waits until the Deployments and DaemonSets among objects run as they are written.

@@ -89,17 +89,21 @@ func (p *Plane) onNode(name, program string, args ...string) Component {
 	return Component{Name: name, Path: "/bin/sh", Args: append([]string{"-c", enter, "sh", p.nodeFile("pid"), program}, args...)}
 }
 
-// settings fills a program's configuration with what the plane's are called, and writes it to the node's folder.
+// settings writes a program's configuration to the node's folder.
 func (p *Plane) settings(file, content string) error {
-	values := strings.NewReplacer(
-		"${INSIDE}", inside, "${REGISTRY}", p.registryHost(), "${PAUSE}", p.images[Pause], "${CNI_PLUGINS}", cniPlugins,
-		"${CGROUP}", cgroupOf(p.dir), "${NODE}", NodeName, "${NODE_ADDRESS}", p.subnet.node(),
-		"${PODS}", p.subnet.pods(), "${DNS}", p.subnet.dns(),
-	)
-	if err := writePrivate(p.nodeFile(file), []byte(values.Replace(content))); err != nil {
+	if err := writePrivate(p.nodeFile(file), []byte(p.filled(content))); err != nil {
 		return fmt.Errorf("cannot write the node's %s: %w", filepath.Base(file), err)
 	}
 	return nil
+}
+
+// filled is a text with what the plane's things are called.
+func (p *Plane) filled(text string) string {
+	return strings.NewReplacer(
+		"${INSIDE}", inside, "${REGISTRY}", p.registryHost(), "${CNI_PLUGINS}", cniPlugins, "${CGROUP}", cgroupOf(p.dir),
+		"${NODE}", NodeName, "${NODE_ADDRESS}", p.subnet.node(), "${PODS}", p.subnet.pods(), "${DNS}", p.subnet.dns(),
+		"${PAUSE}", p.images[Pause], "${COREDNS}", p.images[CoreDNS], "${PROVISIONER}", p.images[Provisioner], "${NETWORK_POLICIES}", p.images[NetworkPolicies],
+	).Replace(text)
 }
 
 func (p *Plane) registryHost() string {
