@@ -7,6 +7,11 @@
 // tools/, once, into the user's cache folder, and run as children of the
 // calling process: when that process ends, however it ends, so do they.
 //
+// In place of KWOK a plane may have a real node, as root on Debian 12: containerd,
+// kubelet and kube-proxy in namespaces of their own, with CoreDNS, a provisioner
+// of volumes, what enforces network policies, and Crossplane as pods. It listens
+// on a wire between the machine and the node instead of 127.0.0.1.
+//
 // Any number of planes may run at once. Each listens on free ports of
 // 127.0.0.1 only and keeps all it writes below one directory. Every component
 // that is not part of Kubernetes itself runs with a token of its own

@@ -22,11 +22,47 @@ const (
 	NodeContainerd Node = "containerd"
 )
 
+// nodeTimeout is for a node whose tools are built: it pulls what it runs from a registry on the same machine.
+const nodeTimeout = 10 * time.Minute
+
 // inside is where the node finds its folder, in its own mount namespace.
 const inside = "/mnt"
 
 //go:embed namespaces.sh
 var namespaces []byte
+
+// startReal starts a plane with a real node, which Crossplane runs on like everything else.
+func (p *Plane) startReal(ctx context.Context, o Options) error {
+	if err := CanRunNode(ctx, p.progress); err != nil {
+		return err
+	}
+	tools := append([]Tool{Etcd, KubeAPIServer, ControllerManager, Scheduler}, NodeTools...)
+	if o.Crossplane {
+		tools = append(tools, Crossplane)
+	}
+	var err error
+	if p.tools, err = BuildTools(ctx, p.progress, tools...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	if err := p.startNamespaces(ctx); err != nil {
+		return err
+	}
+	if err := p.startKubernetes(ctx); err != nil {
+		return err
+	}
+	if err := p.together(func() error { return p.startControllers(ctx) }, func() error { return p.pushNodeImages(ctx, tools...) }); err != nil {
+		return err
+	}
+	if err := p.startNode(ctx); err != nil {
+		return err
+	}
+	if !o.Crossplane {
+		return nil
+	}
+	return p.installCrossplane(ctx, o.CrossplaneArgs)
+}
 
 // nodeFile is the path of a file of the node, on the machine.
 func (p *Plane) nodeFile(path string) string { return p.file("node/" + path) }
@@ -125,6 +161,3 @@ func (p *Plane) endNode() error {
 	}
 	return errors.Join(errs...)
 }
-
-// nodeTimeout is for a node whose tools are built: it pulls what it runs from a registry on the same machine.
-const nodeTimeout = 10 * time.Minute

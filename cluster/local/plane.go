@@ -150,39 +150,6 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	return p.together(func() error { return p.startWorkload(ctx) }, func() error { return p.startCrossplane(ctx, o.CrossplaneArgs) })
 }
 
-// startReal starts a plane with a real node, which Crossplane runs on like everything else.
-func (p *Plane) startReal(ctx context.Context, o Options) error {
-	if err := CanRunNode(ctx, p.progress); err != nil {
-		return err
-	}
-	tools := append([]Tool{Etcd, KubeAPIServer, ControllerManager, Scheduler}, NodeTools...)
-	if o.Crossplane {
-		tools = append(tools, Crossplane)
-	}
-	var err error
-	if p.tools, err = BuildTools(ctx, p.progress, tools...); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
-	defer cancel()
-	if err := p.startNamespaces(ctx); err != nil {
-		return err
-	}
-	if err := p.startKubernetes(ctx); err != nil {
-		return err
-	}
-	if err := p.together(func() error { return p.startControllers(ctx) }, func() error { return p.pushNodeImages(ctx, tools...) }); err != nil {
-		return err
-	}
-	if err := p.startNode(ctx); err != nil {
-		return err
-	}
-	if !o.Crossplane {
-		return nil
-	}
-	return p.installCrossplane(ctx, o.CrossplaneArgs)
-}
-
 // startKubernetes starts the API and gives us clients for it.
 func (p *Plane) startKubernetes(ctx context.Context) error {
 	p.progress("starting etcd and kube-apiserver")
