@@ -41,6 +41,8 @@ machine ip address add "$host/30" dev "$link"
 machine ip link set "$link" up
 machine ip route add "$all" via "$node"
 ip route add "$all" via "$host"
+# Whoever calls a pod that is gone is told so at once, and not sent in circles: pods have routes of their own.
+ip route add unreachable "$pods"
 echo 1 >/proc/sys/net/ipv4/ip_forward
 
 # kube-network-policies judges the first packet of each connection, which it has nftables queue. A kernel may lack that, and

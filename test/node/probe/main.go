@@ -35,7 +35,16 @@ func try(what string) error {
 	if host, ok := strings.CutPrefix(what, "ingress="); ok {
 		return makeIngress(host)
 	}
-	c, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", what)
+	host, port, err := net.SplitHostPort(what)
+	if err != nil {
+		return err
+	}
+	// A question for a name may get lost, and is asked again after longer than our patience.
+	addresses, err := net.DefaultResolver.LookupHost(context.Background(), host)
+	if err != nil {
+		return err
+	}
+	c, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "tcp", net.JoinHostPort(addresses[0], port))
 	if err != nil {
 		return err
 	}
