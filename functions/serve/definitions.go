@@ -7,6 +7,7 @@ import (
 	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	sdk "github.com/crossplane/function-sdk-go/request"
 	"google.golang.org/protobuf/types/known/structpb"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,9 @@ const (
 	verdictHolds      = 5 * time.Minute
 	verdictWrongHolds = 30 * time.Second
 )
+
+// contextAsked is the key in the context of a call that says that definitions were asked for by the call before.
+const contextAsked = "steading.dev/definitions-asked"
 
 // written are the kinds that are written for a composite, by its kind: itself and its claim, and what is composed.
 var written = map[schema.GroupVersionKind][]definitions.Kind{
@@ -78,18 +82,20 @@ func (s *served) view(kind schema.GroupVersionKind, req *fnv1.RunFunctionRequest
 	if len(kinds) == 0 || !slices.Contains(req.GetMeta().GetCapabilities(), fnv1.Capability_CAPABILITY_REQUIRED_RESOURCES) {
 		return view{} // Nobody can tell.
 	}
-	known := s.known(kind, marked)
 	found, shown := shownIn(req, kinds)
+	_, asked := sdk.GetContextKey(req, contextAsked)
 	switch {
 	case shown:
 		v := judge(found)
 		s.keep(kind, v)
-		if v.Holds() || !known {
-			// To ask for the same again says that nothing more is needed.
+		if v.Holds() || asked {
+			// To ask for the same again says that nothing more is needed. Another replica may have asked: what this one
+			// remembers must not make it answer otherwise.
 			return view{Verdict: v, asks: ask(kinds)}
 		}
+		// Crossplane shows what the last answer to this composite asked for, and need not any more.
 		return view{}
-	case known:
+	case s.known(kind, marked):
 		return view{}
 	default:
 		return view{asks: ask(kinds), first: true}

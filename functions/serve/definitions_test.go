@@ -26,8 +26,10 @@ import (
 // crossplane calls a function as Crossplane does: it shows what is asked for until that is settled, and shows again what was
 // asked for last, which it watches.
 type crossplane struct {
-	function *Function
-	clock    *clocktesting.FakeClock
+	// functions are the replicas, which are called in turns.
+	functions []*Function
+	next      int
+	clock     *clocktesting.FakeClock
 	// defined are the definitions on its API server.
 	defined map[string]*extv1.CustomResourceDefinition
 	// watched was asked for last.
@@ -38,7 +40,7 @@ type crossplane struct {
 
 func newCrossplane() *crossplane {
 	c := &crossplane{clock: clocktesting.NewFakeClock(time.Unix(0, 0)), defined: map[string]*extv1.CustomResourceDefinition{}}
-	c.replica()
+	c.replicas(1)
 	for _, k := range definitions.All() {
 		c.defined[k.Definition] = &extv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: k.Definition},
@@ -51,10 +53,14 @@ func newCrossplane() *crossplane {
 	return c
 }
 
-// replica of the function that Crossplane calls from now on.
-func (c *crossplane) replica() {
-	c.function = NewFunction(Composers(), NewMetrics(prometheus.NewRegistry()))
-	c.function.served = newServed(c.clock)
+// replicas of the function that Crossplane calls from now on.
+func (c *crossplane) replicas(n int) {
+	c.functions, c.next = nil, 0
+	for range n {
+		f := NewFunction(Composers(), NewMetrics(prometheus.NewRegistry()))
+		f.served = newServed(c.clock)
+		c.functions = append(c.functions, f)
+	}
 }
 
 // age the definition of a name by a field of its spec, and return how to mend it.
@@ -69,11 +75,14 @@ func (c *crossplane) age(definition, field string) (mend func()) {
 func (c *crossplane) compose(t *testing.T, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	t.Helper()
 	req.Meta.Capabilities = []fnv1.Capability{fnv1.Capability_CAPABILITY_CAPABILITIES, fnv1.Capability_CAPABILITY_REQUIRED_RESOURCES}
-	req.RequiredResources = c.resources(t, c.watched)
+	seeds := c.resources(t, c.watched)
+	req.RequiredResources = seeds
 	c.calls = 0
 	var asked *fnv1.Requirements
 	for range 6 {
-		rsp, err := c.function.RunFunction(t.Context(), req)
+		f := c.functions[c.next%len(c.functions)]
+		c.next++
+		rsp, err := f.RunFunction(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,6 +95,8 @@ func (c *crossplane) compose(t *testing.T, req *fnv1.RunFunctionRequest) *fnv1.R
 		}
 		asked = asks
 		req.RequiredResources = c.resources(t, asks.GetResources())
+		maps.Copy(req.RequiredResources, seeds)
+		req.Context = rsp.GetContext()
 	}
 	t.Fatal("what the function asks for does not settle")
 	return nil
@@ -260,6 +271,24 @@ func TestDefinitions(t *testing.T) {
 				t.Errorf("%s have %q, want %q", tc.reason, have, tc.want)
 			}
 		})
+	}
+}
+
+// TestReplicasOfDifferentMemoryAgree on what they ask for: Crossplane, which calls them in turns, gives up on a composite for which
+// they do not.
+func TestReplicasOfDifferentMemoryAgree(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		c := newCrossplane()
+		c.compose(t, request(xenvironment))
+		knows := c.functions[0]
+		c.replicas(1)
+		c.functions, c.next = append(c.functions, knows), first
+		c.watched = nil
+		for range 4 {
+			if rsp := c.compose(t, request(xenvironment)); rsp.GetDesired().GetResources()["placement"] == nil {
+				t.Errorf("replica %d first: it is not composed", first)
+			}
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -50,6 +51,7 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	seen := f.served.view(xr.GroupVersionKind(), req, conditionOf(xr, steading.ConditionDefinitionsCurrent).Status == "False")
 	rsp.Requirements = seen.asks
 	if seen.first {
+		response.SetContextKey(rsp, contextAsked, structpb.NewBoolValue(true))
 		return rsp, ctxError(ctx)
 	}
 	outcome := f.compose(composer, in, seen.Verdict, rsp)
