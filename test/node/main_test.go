@@ -15,12 +15,11 @@ import (
 
 var suite harness.Suite
 
-// TestMain runs the suite where a node can run. Elsewhere it says why not, and is a failure only where it has to be possible: in
-// CI, as root.
+// TestMain runs the suite where a node can run. Elsewhere it says why not, which in CI is a failure.
 func TestMain(m *testing.M) {
 	if err := local.CanRunNode(context.Background(), func(line string) { fmt.Println(line) }); err != nil {
 		fmt.Println("suite node is skipped:", err)
-		if os.Getenv("CI") == "true" && os.Geteuid() == 0 {
+		if os.Getenv("CI") == "true" {
 			os.Exit(1)
 		}
 		return
