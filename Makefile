@@ -11,6 +11,8 @@ TESTFLAGS ?=
 BENCHFLAGS ?=
 # Where generated files that are only steps on the way go.
 BUILD := .local
+# Providers, each with its kinds in apis and its package.
+PROVIDERS := runtime forgejo
 # What runs the pods of make up: kwok, which plays them, or containerd, which needs root on Debian 12.
 NODE ?= kwok
 # Registry and path that packages are for, and their version.
@@ -35,14 +37,14 @@ status: ## Show the running platform and its claims.
 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs, XRDs, the chart's floor, contexts' guard and the documents' tables from their sources.
-	rm -rf $(BUILD)/crds && mkdir -p $(BUILD)/crds package/provider-runtime/crds
+	rm -rf $(BUILD)/crds && mkdir -p $(BUILD)/crds $(PROVIDERS:%=package/provider-%/crds)
 	$(GO) tool -modfile=apis/generators.mod controller-gen object paths=./apis/...
-	$(GO) tool -modfile=apis/generators.mod angryjet generate-methodsets ./apis/runtime/...
+	for p in $(PROVIDERS); do $(GO) tool -modfile=apis/generators.mod angryjet generate-methodsets ./apis/$$p/...; done
 	$(GO) tool -modfile=apis/generators.mod controller-gen crd paths=./apis/v1alpha1 output:crd:dir=$(BUILD)/crds
-	rm -f package/provider-runtime/crds/*.yaml
-	$(GO) tool -modfile=apis/generators.mod controller-gen crd paths=./apis/runtime/v1alpha1 output:crd:dir=package/provider-runtime/crds
+	rm -f $(PROVIDERS:%=package/provider-%/crds/*.yaml)
+	for p in $(PROVIDERS); do $(GO) tool -modfile=apis/generators.mod controller-gen crd paths=./apis/$$p/v1alpha1 output:crd:dir=package/provider-$$p/crds; done
 	$(GO) run ./xrds/generate -crds $(BUILD)/crds -out xrds
-	$(GO) run ./apis/definitions/generate -out apis/definitions package/provider-runtime/crds xrds
+	$(GO) run ./apis/definitions/generate -out apis/definitions $(PROVIDERS:%=package/provider-%/crds) xrds
 	$(GO) run ./package/cmd/floor -out apis/runtime/v1alpha1/zz_generated_floor.go
 	$(GO) run ./cluster/install/cmd/guard -out providers/runtime/cluster/zz_generated_guard.yaml
 	$(GO) run ./test/docs/tables

@@ -7,6 +7,11 @@ import "strings"
 const (
 	// SystemNamespace holds the tenants' claims and all managed resources.
 	SystemNamespace = "steading-system"
+	// ProviderRuntime and ProviderForgejo are providers' names: of their packages, accounts, leases, and as which they write.
+	ProviderRuntime = "provider-runtime"
+	ProviderForgejo = "provider-forgejo"
+	// CrossplaneNamespace is where Crossplane runs, and what it runs as packages.
+	CrossplaneNamespace = "crossplane-system"
 	// EdgeNamespace holds DNS records and certificates of exposed services.
 	EdgeNamespace = "steading-edge"
 	// Deployer is the ServiceAccount of an environment's namespace as which Helm acts.
@@ -178,3 +183,55 @@ const AgeIdentity = "steading-age-identity"
 // AnnotationGuards followed by a context's tenant and name, is on each guard object of a target, once for every context that
 // counts on it.
 const AnnotationGuards = "contexts.steading.dev/"
+
+// Runner is the name of the Runner of a pool.
+func Runner(tenant, pool string) string { return tenant + "-" + pool }
+
+// RunnerInstance is the name of one runner of a Runner: of its record, of its Job or VirtualMachine, and of its
+// registration. The suffix is eight characters.
+func RunnerInstance(runner, suffix string) string { return runner + "-" + suffix }
+
+// RunnerCredentials is the Secret beside a runner's Job or VirtualMachine with what it registered as.
+func RunnerCredentials(instance string) string { return instance + "-credentials" }
+
+// What runners have in common in their job namespace.
+const (
+	// RunnerAccount is the ServiceAccount of runners' pods. No token of it is mounted.
+	RunnerAccount = "steading-runner"
+	// RunnerGuard names the ResourceQuota and the NetworkPolicy of a job namespace.
+	RunnerGuard = "steading-runners"
+	// RunnerSpawner is the RoleBinding in a job namespace by which the provider makes runners there.
+	RunnerSpawner = "steading-runners"
+	// RunnerSpawnerRole is the ClusterRole that a [RunnerSpawner] binds.
+	RunnerSpawnerRole = "steading:runner-spawner"
+	// TokenReaderRole is the ClusterRole that a [TokenReader] binds.
+	TokenReaderRole = "steading:runner-token-reader"
+	// LabelRunnersFor on a namespace lets the tenant that it names run its runners there. Operators only.
+	LabelRunnersFor = "steading.dev/runners-for"
+	// LabelRunner on what belongs to a runner in its job namespace has the name of its RunnerInstance.
+	LabelRunner = "steading.dev/runner"
+	// LabelPool on a RunnerInstance, and on what belongs to one in its job namespace, has the name of its Runner.
+	LabelPool = "steading.dev/pool"
+)
+
+// TokenReader is the RoleBinding in a tenant's namespace by which the provider reads a pool's token there.
+func TokenReader(pool string) string { return "steading-runners-" + pool }
+
+// registrationMark begins what a registration with Forgejo is described by.
+const registrationMark = "steading.dev/pool="
+
+// RegistrationMark is the description of a runner's registration with Forgejo: by it the pool knows its own. The UID is
+// that of the pool's composite.
+func RegistrationMark(uid, instance string) string {
+	return registrationMark + uid + " instance=" + instance
+}
+
+// RegistrationOf is the UID and the instance that a registration's description names, false when it is not one of a pool's.
+func RegistrationOf(description string) (uid, instance string, ok bool) {
+	rest, ok := strings.CutPrefix(description, registrationMark)
+	if !ok {
+		return "", "", false
+	}
+	uid, instance, ok = strings.Cut(rest, " instance=")
+	return uid, instance, ok && uid != "" && instance != "" && !strings.Contains(instance, " ")
+}

@@ -37,6 +37,31 @@ const (
 	ConditionGuarded xpv2.ConditionType = "Guarded"
 )
 
+// Condition types of a RunnerPool, besides those above.
+const (
+	// ConditionQueueWatched is true when the last look at the server's queue succeeded.
+	ConditionQueueWatched xpv2.ConditionType = "QueueWatched"
+	// ConditionRunnersMade is true when nothing keeps the pool from making the runners that its queue needs, but maxRunners.
+	ConditionRunnersMade xpv2.ConditionType = "RunnersMade"
+)
+
+// Reasons of QueueWatched and RunnersMade.
+const (
+	ReasonPolled               xpv2.ConditionReason = "Polled"
+	ReasonTokenMissing         xpv2.ConditionReason = "TokenMissing"
+	ReasonTokenRefused         xpv2.ConditionReason = "TokenRefused"
+	ReasonServerUnreachable    xpv2.ConditionReason = "ServerUnreachable"
+	ReasonServerUnsupported    xpv2.ConditionReason = "ServerUnsupported"
+	ReasonMaking               xpv2.ConditionReason = "Making"
+	ReasonBackingOff           xpv2.ConditionReason = "BackingOff"
+	ReasonSuspended            xpv2.ConditionReason = "Suspended"
+	ReasonJobNamespaceRefused  xpv2.ConditionReason = "JobNamespaceRefused"
+	ReasonTemplateRefused      xpv2.ConditionReason = "TemplateRefused"
+	ReasonScheduleRefused      xpv2.ConditionReason = "ScheduleRefused"
+	ReasonRunnerImageMissing   xpv2.ConditionReason = "RunnerImageMissing"
+	ReasonGuardRailsNotWritten xpv2.ConditionReason = "GuardRailsNotWritten"
+)
+
 // Reasons of Admitted=False and Placed=False, in the order in which they are checked.
 const (
 	ReasonUnknownContext      xpv2.ConditionReason = "UnknownContext"

@@ -27,4 +27,6 @@ const (
 	XEnvironmentKind = "XEnvironment"
 	ContextKind      = "Context"
 	XContextKind     = "XContext"
+	RunnerPoolKind   = "RunnerPool"
+	XRunnerPoolKind  = "XRunnerPool"
 )

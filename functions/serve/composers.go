@@ -7,6 +7,7 @@ import (
 	"github.com/steading-dev/steading/functions/compose"
 	"github.com/steading-dev/steading/functions/context"
 	"github.com/steading-dev/steading/functions/environment"
+	"github.com/steading-dev/steading/functions/runnerpool"
 	"github.com/steading-dev/steading/functions/tenant"
 )
 
@@ -16,5 +17,6 @@ func Composers() map[schema.GroupVersionKind]compose.Composer {
 		steading.GroupVersion.WithKind(steading.XTenantKind):      compose.ComposerFunc(tenant.Compose),
 		steading.GroupVersion.WithKind(steading.XContextKind):     compose.ComposerFunc(context.Compose),
 		steading.GroupVersion.WithKind(steading.XEnvironmentKind): compose.ComposerFunc(environment.Compose),
+		steading.GroupVersion.WithKind(steading.XRunnerPoolKind):  compose.ComposerFunc(runnerpool.Compose),
 	}
 }

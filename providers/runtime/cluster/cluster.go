@@ -14,13 +14,14 @@ import (
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
 // external is one look at a Cluster.
 type external struct {
 	*connector
-	policy Policy
+	policy address.Policy
 
 	// Seen by Observe, for what follows it in the same pass.
 	kept  *kept

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 )
 
 func TestCredentialOf(t *testing.T) {
@@ -77,7 +78,7 @@ func TestNewEndpoint(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewEndpoint(tc.server, tc.ca, Credential{token: "x"}, Policy{})
+			_, err := NewEndpoint(tc.server, tc.ca, Credential{token: "x"}, address.Policy{})
 			notIn(t, fmt.Sprint(err), "planted-secret", strings.Split(string(key), "\n")[1])
 			switch {
 			case tc.want == "" && err != nil:

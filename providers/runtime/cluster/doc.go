@@ -2,7 +2,7 @@
 // policies that guard it.
 //
 // Three things are kept apart. An [Endpoint] is all that it takes to reach a cluster: server, CA, credential, and the
-// [Policy] that says which addresses may be dialled. The claim offers one; the last one that was proved is kept in a Secret
+// [address.Policy] that says which addresses may be dialled. The claim offers one; the last one that was proved is kept in a Secret
 // of steading-system and is what environments are reached by. A line is held to each of the two, in the background: it
 // proves the endpoint, then watches, and wakes the controller when what it sees changes. So a reconcile never waits for a
 // target that is dead, and none is needed to notice that it died.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/runtime/cluster/seal"
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
@@ -37,11 +38,11 @@ type Endpoint struct {
 	// Credential to show.
 	Credential Credential
 	// Policy of addresses.
-	Policy Policy
+	Policy address.Policy
 }
 
 // NewEndpoint returns the endpoint, or what is wrong with its parts.
-func NewEndpoint(server string, ca []byte, c Credential, p Policy) (Endpoint, error) {
+func NewEndpoint(server string, ca []byte, c Credential, p address.Policy) (Endpoint, error) {
 	e := Endpoint{Server: seal.NormalServer(server), CA: ca, Credential: c, Policy: p}
 	u, err := url.Parse(e.Server)
 	switch {
@@ -86,7 +87,7 @@ func (e Endpoint) reaches(o Endpoint) bool {
 // key tells endpoints apart without telling what is in them.
 func (e Endpoint) key() string {
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(e.Server), e.CA, []byte(e.Credential.token), e.Credential.cert, e.Credential.key, []byte(e.Policy.key())} {
+	for _, part := range [][]byte{[]byte(e.Server), e.CA, []byte(e.Credential.token), e.Credential.cert, e.Credential.key, []byte(e.Policy.Key())} {
 		fmt.Fprintf(h, "%d:", len(part)) //nolint:errcheck // A hash never fails.
 		h.Write(part)
 	}

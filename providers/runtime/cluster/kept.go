@@ -13,6 +13,7 @@ import (
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
@@ -43,7 +44,7 @@ type keeper struct {
 }
 
 // read what is kept for the Cluster, nil if nothing is.
-func (k keeper) read(ctx context.Context, mg *v1alpha1.Cluster, policy Policy) (*kept, error) {
+func (k keeper) read(ctx context.Context, mg *v1alpha1.Cluster, policy address.Policy) (*kept, error) {
 	p := mg.Spec.ForProvider
 	s := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: names.SystemNamespace, Name: names.ContextCredential(p.Identity.Tenant, p.Context)}

@@ -15,6 +15,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/runtime/cluster/seal"
 )
 
@@ -34,7 +35,7 @@ type offers struct {
 }
 
 // read what the Cluster's claim offers. An error that is no [UnreachedError] is one of reading.
-func (o offers) read(ctx context.Context, mg *v1alpha1.Cluster, policy Policy) (offer, error) {
+func (o offers) read(ctx context.Context, mg *v1alpha1.Cluster, policy address.Policy) (offer, error) {
 	p := mg.Spec.ForProvider
 	c, source, err := o.credential(ctx, mg)
 	if err != nil {

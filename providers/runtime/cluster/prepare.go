@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"net/netip"
-	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,7 +9,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
-	"github.com/steading-dev/steading/providers/runtime/referred"
+	"github.com/steading-dev/steading/providers/internal/referred"
 )
 
 // prepare what the claim's credential is read by: the right to read it, the ExternalSecret that fetches it, and the watches
@@ -48,7 +46,7 @@ func (e *external) prepare(ctx context.Context, mg *v1alpha1.Cluster) error {
 
 // rights to read in a tenant's namespace: it is read for as long as a context is there, and nowhere else.
 func (e *external) rights() referred.Rights {
-	return referred.Rights{Client: e.client, Reader: e.reader, Uncached: e.reader, Claims: e.o.Claims}
+	return referred.Rights{Provider: names.ProviderRuntime, Client: e.client, Reader: e.reader, Uncached: e.reader, Claims: e.o.Claims}
 }
 
 // unrequestOld deletes the ExternalSecret of a claim that had one and has none any more.
@@ -61,15 +59,7 @@ func (e *external) unrequestOld(ctx context.Context, mg *v1alpha1.Cluster) error
 
 // reader is the binding by which the provider reads a context's credential.
 func reader(p v1alpha1.ClusterParameters) *rbacv1.RoleBinding {
-	b := referred.Right(p.Claim.Namespace, names.ContextReader(p.Context), names.ContextCredentialReader, p.Identity)
+	b := referred.Right(names.ProviderRuntime, p.Claim.Namespace, names.ContextReader(p.Context), names.ContextCredentialReader, p.Identity)
 	b.Labels[names.LabelContext] = p.Context
 	return b
-}
-
-func sortedAddresses(as []netip.Addr) []netip.Addr {
-	for i := range as {
-		as[i] = as[i].Unmap()
-	}
-	slices.SortFunc(as, netip.Addr.Compare)
-	return slices.Compact(as)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
@@ -167,7 +168,7 @@ func (e Endpoint) failed(err error) error {
 	var (
 		known     *UnreachedError
 		redirect  *target.RedirectError
-		address   *AddressError
+		refused   *address.RefusedError
 		remote    *net.OpError
 		record    tls.RecordHeaderError
 		dns       *net.DNSError
@@ -180,8 +181,8 @@ func (e Endpoint) failed(err error) error {
 		return known
 	case errors.As(err, &redirect):
 		return problem(steading.ReasonWrongAnswer, "%s: set spec.server to the API server's own address", redirect)
-	case errors.As(err, &address):
-		return problem(steading.ReasonAddressRefused, "%s", address)
+	case errors.As(err, &refused):
+		return problem(steading.ReasonAddressRefused, "%s", refused)
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return problem(steading.ReasonCAMismatch, "%s", unverified(err))
 	case errors.As(err, &remote) && remote.Op == "remote error" && strings.Contains(remote.Err.Error(), "certificate"):

@@ -13,6 +13,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 )
 
 func TestProbe(t *testing.T) {
@@ -124,12 +125,12 @@ func TestProbe(t *testing.T) {
 		},
 		"Loopback": {
 			reason: "The loopback address is refused unless it is allowed.", want: steading.ReasonAddressRefused, message: "127.0.0.1 is a loopback address",
-			edit: func(_ *testing.T, _ *apiServer, e *Endpoint) { e.Policy = Policy{} },
+			edit: func(_ *testing.T, _ *apiServer, e *Endpoint) { e.Policy = address.Policy{} },
 		},
 		"NameOfLoopback": {
 			reason: "What a name stands for counts, when it is dialled.", want: steading.ReasonAddressRefused, message: "is a loopback address",
 			edit: func(_ *testing.T, _ *apiServer, e *Endpoint) {
-				e.Policy, e.Server = Policy{}, strings.Replace(e.Server, "127.0.0.1", "localhost", 1)
+				e.Policy, e.Server = address.Policy{}, strings.Replace(e.Server, "127.0.0.1", "localhost", 1)
 			},
 		},
 	}

@@ -2,10 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"net/netip"
-	"net/url"
 	"sync"
 	"time"
 
@@ -24,14 +20,15 @@ import (
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
-	"github.com/steading-dev/steading/providers/runtime/referred"
+	"github.com/steading-dev/steading/providers/internal/referred"
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 const (
 	// fieldOwner of what is applied.
-	fieldOwner = "provider-runtime"
+	fieldOwner = names.ProviderRuntime
 	// atOnce is the shortest time after which a Cluster is looked at again.
 	atOnce = time.Millisecond
 )
@@ -116,36 +113,18 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Cluster) (managed.
 	return &external{connector: c, policy: policy}, nil
 }
 
-func (c *connector) policy(ctx context.Context) (Policy, error) {
+func (c *connector) policy(ctx context.Context) (address.Policy, error) {
+	p := address.Policy{What: "context", Setting: "spec.server", AllowedBy: "spec.allowedTargets"}
 	config := &v1alpha1.ClusterProviderConfig{}
 	err := c.client.Get(ctx, types.NamespacedName{Name: names.DefaultProviderConfig}, config)
 	if err != nil && !kerrors.IsNotFound(err) {
-		return Policy{}, errors.Wrapf(err, "cannot get the ClusterProviderConfig %s", names.DefaultProviderConfig)
+		return p, errors.Wrapf(err, "cannot get the ClusterProviderConfig %s", names.DefaultProviderConfig)
 	}
-	allowed, err := ParseAllowed(config.Spec.AllowedTargets)
-	if err != nil {
-		return Policy{}, err
+	if p.Allowed, err = address.ParseAllowed(p.AllowedBy, config.Spec.AllowedTargets); err != nil {
+		return p, err
 	}
-	own, err := addressesOf(ctx, c.controlPlane)
-	return Policy{Allowed: allowed, ControlPlane: own}, err
-}
-
-// addressesOf an API server, sorted.
-func addressesOf(ctx context.Context, server string) ([]netip.Addr, error) {
-	host := server
-	if u, err := url.Parse(server); err == nil && u.Host != "" {
-		host = u.Hostname()
-	} else if h, _, err := net.SplitHostPort(server); err == nil {
-		host = h
-	}
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a.Unmap()}, nil
-	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the control plane's own address: %w", err)
-	}
-	return sortedAddresses(found), nil
+	p.ControlPlane, err = address.Of(ctx, c.controlPlane)
+	return p, err
 }
 
 // offerTarget makes the kept endpoint the target of what is placed on the context, when it is not that yet.

@@ -29,8 +29,8 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/internal/referred"
 	"github.com/steading-dev/steading/providers/runtime/cluster/seal"
-	"github.com/steading-dev/steading/providers/runtime/referred"
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
 

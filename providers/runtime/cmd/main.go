@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
@@ -30,7 +31,7 @@ import (
 )
 
 // name of the provider, its lease and its events.
-const name = "provider-runtime"
+const name = names.ProviderRuntime
 
 // written are the kinds that a controller writes besides its own, by its own.
 var written = map[string][]string{

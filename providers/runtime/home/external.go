@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
@@ -22,7 +23,7 @@ import (
 )
 
 // fieldOwner of what is applied.
-const fieldOwner = "provider-runtime"
+const fieldOwner = names.ProviderRuntime
 
 // recount is how long the API server may take to count what a quota is about. One that was made before it had learned of
 // the kind is looked at again after five minutes only, unless it is made anew.

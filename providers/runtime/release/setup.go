@@ -26,7 +26,7 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/runtime/oci"
-	"github.com/steading-dev/steading/providers/runtime/referred"
+	"github.com/steading-dev/steading/providers/internal/referred"
 	"github.com/steading-dev/steading/providers/runtime/target"
 	"github.com/steading-dev/steading/providers/runtime/usage"
 )
@@ -75,7 +75,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		tracker: kit.NewTracker(mgr.GetClient(), &v1alpha1.ProviderConfigUsage{}),
 		values: referredValues{
 			reader: mgr.GetAPIReader(), watches: watches,
-			rights: referred.Rights{Client: mgr.GetClient(), Reader: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Claims: o.Claims},
+			rights: referred.Rights{Provider: names.ProviderRuntime, Client: mgr.GetClient(), Reader: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Claims: o.Claims},
 		},
 	}
 	w := waker{cache: mgr.GetClient()}

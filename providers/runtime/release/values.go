@@ -21,7 +21,7 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
-	"github.com/steading-dev/steading/providers/runtime/referred"
+	"github.com/steading-dev/steading/providers/internal/referred"
 )
 
 const (
@@ -59,7 +59,7 @@ type referredValues struct {
 
 func rightOf(p v1alpha1.ReleaseParameters) *rbacv1.RoleBinding {
 	name := names.ValuesReader(p.Identity.Environment, p.Component.Name)
-	return referred.Right(p.Claim.Namespace, name, names.ComponentValuesReader, p.Identity)
+	return referred.Right(names.ProviderRuntime, p.Claim.Namespace, name, names.ComponentValuesReader, p.Identity)
 }
 
 func (r referredValues) versions(ctx context.Context, mg *v1alpha1.Release) ([]string, error) {

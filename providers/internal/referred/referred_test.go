@@ -98,11 +98,11 @@ func newRights(t *testing.T, f interceptor.Funcs, objs ...client.Object) Rights 
 	}
 	objs = append(objs, &steading.Environment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "dev"}})
 	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).Build(), f)
-	return Rights{Client: c, Reader: c, Uncached: c, Claims: kit.NewClaimReporter(c, c, record.NewFakeRecorder(1))}
+	return Rights{Provider: "provider-runtime", Client: c, Reader: c, Uncached: c, Claims: kit.NewClaimReporter(c, c, record.NewFakeRecorder(1))}
 }
 
 func right() *rbacv1.RoleBinding {
-	return Right("tenant-acme", "steading-values-dev.db", "steading:component-values-reader", id)
+	return Right("provider-runtime", "tenant-acme", "steading-values-dev.db", "steading:component-values-reader", id)
 }
 
 func TestRightIsGivenOnceAndTakenBack(t *testing.T) {

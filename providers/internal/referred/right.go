@@ -17,22 +17,20 @@ import (
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
-const (
-	// provider is the account that the provider runs as.
-	provider = "provider-runtime"
-	// fieldOwner of what is applied.
-	fieldOwner = "provider-runtime"
-	// The API server takes a moment until it knows of a right that was just given.
-	tries, between = 20, 50 * time.Millisecond
-)
+// The API server takes a moment until it knows of a right that was just given.
+const tries, between = 20, 50 * time.Millisecond
 
-// Right binds the provider to a ClusterRole in the namespace of a claim.
-func Right(namespace, name, role string, id v1alpha1.Identity) *rbacv1.RoleBinding {
+// Right binds a provider to a ClusterRole in the namespace of a claim. Its account has its name, in steading-system, or in
+// Crossplane's namespace where Crossplane runs it as a package.
+func Right(provider, namespace, name, role string, id v1alpha1.Identity) *rbacv1.RoleBinding {
 	b := &rbacv1.RoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: provider, Namespace: names.SystemNamespace}},
+		Subjects: []rbacv1.Subject{
+			{Kind: rbacv1.ServiceAccountKind, Name: provider, Namespace: names.SystemNamespace},
+			{Kind: rbacv1.ServiceAccountKind, Name: provider, Namespace: names.CrossplaneNamespace},
+		},
 	}
 	kit.Stamp(b, id)
 	return b
@@ -40,6 +38,8 @@ func Right(namespace, name, role string, id v1alpha1.Identity) *rbacv1.RoleBindi
 
 // Rights are given and taken back.
 type Rights struct {
+	// Provider whose rights they are, by name.
+	Provider string
 	// Client to write with.
 	Client client.Client
 	// Reader of RoleBindings. It may be a cache.
@@ -65,7 +65,7 @@ func (r Rights) Give(ctx context.Context, want *rbacv1.RoleBinding, id v1alpha1.
 			return nil
 		}
 	}
-	if err := kit.Apply(ctx, r.Client, want, fieldOwner); err != nil {
+	if err := kit.Apply(ctx, r.Client, want, r.Provider); err != nil {
 		return err
 	}
 	return r.given(ctx, want)

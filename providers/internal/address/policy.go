@@ -1,31 +1,39 @@
-package cluster
+// Package address says which network addresses a server that a tenant names may have.
+package address
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// A Policy says which addresses a context may be at. It is asked when a connection is made, about the address that is
-// connected to: a name that resolves to something else the second time is no way round it.
+// A Policy says which addresses a server may be at that a tenant names. It is asked when a connection is made, about the address
+// that is connected to: a name that resolves to something else the second time is no way round it.
 type Policy struct {
+	// What is at the addresses, in a word: context.
+	What string
+	// Setting of the claim with the server's address, and the operator's of what is allowed, for messages: spec.server and
+	// spec.allowedTargets.
+	Setting, AllowedBy string
 	// Allowed addresses, whatever else is said about them.
 	Allowed []netip.Prefix
 	// ControlPlane are the addresses of the control plane's own API server.
 	ControlPlane []netip.Addr
 }
 
-// ParseAllowed reads the operator's list of CIDRs.
-func ParseAllowed(cidrs []string) ([]netip.Prefix, error) {
+// ParseAllowed reads the operator's list of CIDRs, which is in this field of the ClusterProviderConfig.
+func ParseAllowed(field string, cidrs []string) ([]netip.Prefix, error) {
 	var ps []netip.Prefix
 	for _, c := range cidrs {
 		p, err := netip.ParsePrefix(strings.TrimSpace(c))
 		if err != nil {
-			return nil, fmt.Errorf("cannot read spec.allowedTargets of the ClusterProviderConfig: %w", err)
+			return nil, fmt.Errorf("cannot read %s of the ClusterProviderConfig: %w", field, err)
 		}
 		ps = append(ps, p.Masked())
 	}
@@ -43,7 +51,7 @@ var translated = netip.MustParsePrefix("64:ff9b::/96")
 // thisNetwork is treated by some systems like the loopback address.
 var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 
-// Check returns an [AddressError] for an address that is refused.
+// Check returns an [RefusedError] for an address that is refused.
 func (p Policy) Check(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	if translated.Contains(a) {
@@ -56,12 +64,12 @@ func (p Policy) Check(a netip.Addr) error {
 		return nil
 	}
 	if what := p.special(a); what != "" {
-		return &AddressError{Address: a, What: what}
+		return &RefusedError{Address: a, What: what, policy: p}
 	}
 	return nil
 }
 
-// special says what makes an address one that no context may be at, empty if nothing does.
+// special says what makes an address one that no server may be at, empty if nothing does.
 func (p Policy) special(a netip.Addr) string {
 	switch {
 	case a.IsLoopback():
@@ -95,18 +103,42 @@ func (p Policy) Dialer(timeout time.Duration) *net.Dialer {
 	}
 }
 
-// key identifies the policy.
-func (p Policy) key() string { return fmt.Sprint(p.Allowed, p.ControlPlane) }
+// Key identifies what the policy allows.
+func (p Policy) Key() string { return fmt.Sprint(p.Allowed, p.ControlPlane) }
 
-// An AddressError says that a context is at an address that none may be at.
-type AddressError struct {
+// A RefusedError says that a server is at an address that none may be at.
+type RefusedError struct {
 	// Address that the server's name stands for.
 	Address netip.Addr
 	// What it is.
 	What string
+
+	policy Policy
 }
 
-func (e *AddressError) Error() string {
-	return fmt.Sprintf("%s is %s, where no context may be: set spec.server to the cluster's address as others reach it, or ask the operator to add it to spec.allowedTargets of the ClusterProviderConfig",
-		e.Address, e.What)
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s is %s, where no %s may be: set %s to the address that others reach it by, or ask the operator to add it to %s of the ClusterProviderConfig",
+		e.Address, e.What, e.policy.What, e.policy.Setting, e.policy.AllowedBy)
+}
+
+// Of a server, by its URL or its host and port, all its addresses, sorted.
+func Of(ctx context.Context, server string) ([]netip.Addr, error) {
+	host := server
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		host = u.Hostname()
+	} else if h, _, err := net.SplitHostPort(server); err == nil {
+		host = h
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a.Unmap()}, nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the control plane's own address: %w", err)
+	}
+	for i, a := range found {
+		found[i] = a.Unmap()
+	}
+	slices.SortFunc(found, netip.Addr.Compare)
+	return slices.Compact(found), nil
 }

@@ -1,4 +1,4 @@
-package cluster
+package address
 
 import (
 	"net/netip"
@@ -56,11 +56,11 @@ func TestPolicy(t *testing.T) {
 }
 
 func TestParseAllowed(t *testing.T) {
-	got, err := ParseAllowed([]string{" 127.0.0.1/8 ", "fe80::/10"})
+	got, err := ParseAllowed("spec.allowedTargets", []string{" 127.0.0.1/8 ", "fe80::/10"})
 	if err != nil || len(got) != 2 || got[0] != netip.MustParsePrefix("127.0.0.0/8") {
 		t.Errorf("have %v, %v", got, err)
 	}
-	if _, err := ParseAllowed([]string{"localhost"}); err == nil || !strings.Contains(err.Error(), "spec.allowedTargets") {
+	if _, err := ParseAllowed("spec.allowedTargets", []string{"localhost"}); err == nil || !strings.Contains(err.Error(), "spec.allowedTargets") {
 		t.Errorf("have %v", err)
 	}
 }
@@ -69,7 +69,7 @@ func TestAddressesOfTheControlPlane(t *testing.T) {
 	for server, want := range map[string]string{
 		"https://10.96.0.1:443": "10.96.0.1", "10.96.0.1:443": "10.96.0.1", "https://[2001:db8::1]:6443": "2001:db8::1", "10.96.0.1": "10.96.0.1",
 	} {
-		got, err := addressesOf(t.Context(), server)
+		got, err := Of(t.Context(), server)
 		if err != nil || len(got) != 1 || got[0].String() != want {
 			t.Errorf("%s: have %v, %v", server, got, err)
 		}
