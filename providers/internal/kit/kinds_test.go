@@ -67,7 +67,7 @@ func TestKindsOf(t *testing.T) {
 	for _, k := range have {
 		kinds = append(kinds, k.Kind)
 	}
-	if want := []string{"Context", "Environment", "Tenant"}; !slices.Equal(want, kinds) {
+	if want := []string{"Context", "Environment", "RunnerPool", "Tenant"}; !slices.Equal(want, kinds) {
 		t.Errorf("have %v", kinds)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/pods"
 )
 
 // schedulingPatience is how long a pod may wait for a node or a volume before that is called a failure. Claims are bound,
@@ -228,41 +229,13 @@ func (w workloads) failedPods(string, time.Time) (rollout, bool) {
 			}
 			switch why := c.State.Waiting.Reason; {
 			case slices.Contains(pullReasons, why):
-				return rollout{failing: true, reason: steading.ReasonImagePull, message: pullMessage(c)}, true
+				return rollout{failing: true, reason: steading.ReasonImagePull, message: pods.PullFailure(c)}, true
 			case slices.Contains(crashReasons, why):
-				return rollout{failing: true, reason: steading.ReasonContainerCrashing, message: crashMessage(c)}, true
+				return rollout{failing: true, reason: steading.ReasonContainerCrashing, message: pods.Crash(c)}, true
 			}
 		}
 	}
 	return rollout{}, false
-}
-
-// pullMessage is the same whether the kubelet just failed or waits to try again, which it does in turns.
-func pullMessage(c corev1.ContainerStatus) string {
-	msg := c.State.Waiting.Message
-	if _, cause, ok := strings.Cut(msg, ": ErrImagePull: "); ok {
-		msg = cause
-	}
-	if msg == "" || strings.HasPrefix(msg, "Back-off pulling image") {
-		return fmt.Sprintf("container %s: cannot pull image %s", c.Name, c.Image)
-	}
-	return fmt.Sprintf("container %s: cannot pull image %s: %s", c.Name, c.Image, msg)
-}
-
-// crashMessage tells how the container ended last, not how often, nor for how long the kubelet waits.
-func crashMessage(c corev1.ContainerStatus) string {
-	t := c.LastTerminationState.Terminated
-	if c.State.Waiting.Reason != "CrashLoopBackOff" || t == nil {
-		return strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", c.Name, c.State.Waiting.Reason, c.State.Waiting.Message), ": ")
-	}
-	msg := fmt.Sprintf("container %s keeps crashing: exit code %d", c.Name, t.ExitCode)
-	if t.Reason != "" && t.Reason != "Error" {
-		msg += " (" + t.Reason + ")"
-	}
-	if t.Message != "" {
-		msg += ": " + strings.TrimSpace(t.Message)
-	}
-	return msg
 }
 
 func (w workloads) unscheduledPods(waiting string, now time.Time) (rollout, bool) {

@@ -91,11 +91,11 @@ func TestRolledOut(t *testing.T) {
 		"Stopping": {reason: "a pod is left", w: workloads{deployments: []appsv1.Deployment{deploymentOf(scaledToZero)}, replicaSets: two, pods: []corev1.Pod{podOf("new", corev1.PodStatus{})}}, power: steading.PowerStopped, want: rollout{reason: steading.ReasonRollingOut, message: "pods are stopping"}},
 		"Pull": {
 			reason: "the kubelet's own word", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("new", waitingFor("ErrImagePull", "r:2: not found", nil))}},
-			want: rollout{failing: true, reason: steading.ReasonImagePull, message: "container devops: cannot pull image r:2: r:2: not found"},
+			want: rollout{failing: true, reason: steading.ReasonImagePull, message: "container devops: cannot pull image r:2: not found"},
 		},
 		"PullBackOff": {
 			reason: "says the same as what it backs off from", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("new", waitingFor("ImagePullBackOff", `Back-off pulling image "r:2": ErrImagePull: r:2: not found`, nil))}},
-			want: rollout{failing: true, reason: steading.ReasonImagePull, message: "container devops: cannot pull image r:2: r:2: not found"},
+			want: rollout{failing: true, reason: steading.ReasonImagePull, message: "container devops: cannot pull image r:2: not found"},
 		},
 		"PullOfTheOld": {
 			reason: "what an older ReplicaSet's pod says is past", w: workloads{deployments: []appsv1.Deployment{deploymentOf()}, replicaSets: two, pods: []corev1.Pod{podOf("old", waitingFor("ErrImagePull", "r:1: not found", nil))}},

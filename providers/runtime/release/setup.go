@@ -25,8 +25,8 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
-	"github.com/steading-dev/steading/providers/runtime/oci"
 	"github.com/steading-dev/steading/providers/internal/referred"
+	"github.com/steading-dev/steading/providers/runtime/oci"
 	"github.com/steading-dev/steading/providers/runtime/target"
 	"github.com/steading-dev/steading/providers/runtime/usage"
 )
