@@ -1,0 +1,10 @@
+// Package forgejo is a stand-in for Forgejo 15 that speaks its protocols: the part of the REST API that deals with runners
+// and jobs, and the procedures by which runners fetch and report tasks, as Connect JSON. It keeps state as Forgejo does: jobs
+// wait, runners are offline, idle or active by what was heard of them, and an ephemeral runner is gone when its job is
+// reported.
+//
+// A test makes one with [New], serves it with net/http/httptest, and drives it by its methods.
+//
+// What it leaves out: web pages, git, workflows. A job is what a test queues.
+// The procedures are spoken as JSON only, which the stock runner does not.
+package forgejo
