@@ -32,6 +32,9 @@ type Options struct {
 	// KWOK's. On a real node Crossplane and our packages run as pods, installed as
 	// their users do. Default [local.NodeKWOK].
 	Node local.Node
+	// Source is the folder of the module that is installed. Default: the one that the
+	// working folder is in.
+	Source string
 	// Edge starts a second control plane, a cluster for tenants to register.
 	Edge bool
 	// FunctionArgs and ProviderArgs follow the arguments the platform gives, so
@@ -93,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Platform, error) {
 }
 
 func newPlatform(ctx context.Context, o Options) (*Platform, error) {
-	p := &Platform{name: o.Name, dir: o.Dir, options: o, started: time.Now(), launched: map[string]launch{}, listens: map[string][2]string{}}
+	p := &Platform{name: o.Name, dir: o.Dir, source: o.Source, options: o, started: time.Now(), launched: map[string]launch{}, listens: map[string][2]string{}}
 	if p.name == "" {
 		p.name = "steading"
 	}
@@ -102,8 +105,10 @@ func newPlatform(ctx context.Context, o Options) (*Platform, error) {
 	}
 	p.say = p.progress(o.Progress)
 	var err error
-	if p.source, err = local.ModuleDir(ctx); err != nil {
-		return nil, err
+	if p.source == "" {
+		if p.source, err = local.ModuleDir(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if p.dir == "" {
 		if p.dir, err = os.MkdirTemp("", "steading-platform-"); err != nil {

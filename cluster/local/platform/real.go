@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/steading-dev/steading/cluster/local"
+	"github.com/steading-dev/steading/package/build"
 )
 
 // real is whether a real node runs the pods.
@@ -44,8 +45,19 @@ func (p *Platform) installPackages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return p.InstallRelease(ctx, a)
+}
+
+// InstallRelease installs the chart and the packages of a version, over what is installed or not.
+func (p *Platform) InstallRelease(ctx context.Context, a *build.Artifacts) error {
 	if err := p.installChart(ctx, a.Install); err != nil {
 		return err
 	}
 	return p.InstallVersion(ctx, a)
+}
+
+// PublishSource publishes another source tree as [Platform.PublishPackages] does, and goes on with that one.
+func (p *Platform) PublishSource(ctx context.Context, dir string) (*build.Artifacts, error) {
+	p.source = dir
+	return p.PublishPackages(ctx)
 }
