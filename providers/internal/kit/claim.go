@@ -45,6 +45,11 @@ func ContextClaim(r v1alpha1.ClaimReference) Claim {
 	return Claim{Kind: steading.ContextKind, ClaimReference: r}
 }
 
+// RunnerPoolClaim is the RunnerPool that a managed resource serves.
+func RunnerPoolClaim(r v1alpha1.ClaimReference) Claim {
+	return Claim{Kind: steading.RunnerPoolKind, ClaimReference: r}
+}
+
 func (c Claim) gvk() schema.GroupVersionKind { return steading.GroupVersion.WithKind(c.Kind) }
 
 func (c Claim) key() types.NamespacedName {

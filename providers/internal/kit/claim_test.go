@@ -177,3 +177,15 @@ func TestOperatorsAnnotations(t *testing.T) {
 		})
 	}
 }
+
+func TestClaimOfARunnerPoolIsReportedTo(t *testing.T) {
+	pool := &steading.RunnerPool{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "linux"}}
+	r, _, events := reporter(t, interceptor.Funcs{}, pool)
+	r.Event(context.Background(), RunnerPoolClaim(v1alpha1.ClaimReference{Namespace: "tenant-acme", Name: "linux"}),
+		event.Event{Type: event.TypeNormal, Reason: "RunnerConsumed", Message: "runner acme-linux-0a1b2c3d took its job"})
+	select {
+	case <-events:
+	default:
+		t.Error("no event was recorded on the claim")
+	}
+}

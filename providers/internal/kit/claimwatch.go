@@ -50,6 +50,17 @@ func WatchContextClaims(b *builder.Builder) *builder.Builder {
 	})
 }
 
+// WatchRunnerPoolClaims does the same for the managed resources of a RunnerPool, by name.
+func WatchRunnerPoolClaims(b *builder.Builder, of func(ctx context.Context, tenant, pool string) []string) *builder.Builder {
+	return watchClaims(b, &steading.RunnerPool{}, func(ctx context.Context, o client.Object) []string {
+		tenant, ok := names.TenantOf(o.GetNamespace())
+		if !ok {
+			return nil
+		}
+		return of(ctx, tenant, o.GetName())
+	})
+}
+
 func watchClaims(b *builder.Builder, of client.Object, woken func(context.Context, client.Object) []string) *builder.Builder {
 	to := func(ctx context.Context, o client.Object) []reconcile.Request {
 		var all []reconcile.Request

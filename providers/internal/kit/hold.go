@@ -145,32 +145,42 @@ func (h *hold) tell(ctx context.Context, c client.Client, v definitions.Verdict,
 	return told, nil
 }
 
+// Conditioned is what a hold speaks by: managed resources, and objects that are reconciled without Crossplane's reconciler.
+type Conditioned interface {
+	client.Object
+	resource.Conditioned
+}
+
 // Concerned lists what a request would have reconciled.
-type Concerned func(ctx context.Context, r reconcile.Request) ([]resource.Managed, error)
+type Concerned func(ctx context.Context, r reconcile.Request) ([]Conditioned, error)
 
 // Itself is the object of a kind that a request names.
 func Itself(mgr manager.Manager, of schema.GroupVersionKind) Concerned {
-	return func(ctx context.Context, r reconcile.Request) ([]resource.Managed, error) {
+	return func(ctx context.Context, r reconcile.Request) ([]Conditioned, error) {
 		empty, err := mgr.GetScheme().New(of)
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot make a %s", of.Kind)
 		}
-		o, ok := empty.(resource.Managed)
+		o, ok := empty.(Conditioned)
 		if !ok {
 			return nil, nil
 		}
 		if err := mgr.GetClient().Get(ctx, r.NamespacedName, o); err != nil {
 			return nil, errors.Wrapf(client.IgnoreNotFound(err), "cannot read %s %s", of.Kind, r.NamespacedName)
 		}
-		return []resource.Managed{o}, nil
+		return []Conditioned{o}, nil
 	}
 }
 
 // OfTenant lists what is of the tenant that a request names.
 func OfTenant(c client.Reader, empty func() resource.ManagedList) Concerned {
-	return func(ctx context.Context, r reconcile.Request) ([]resource.Managed, error) {
+	return func(ctx context.Context, r reconcile.Request) ([]Conditioned, error) {
 		l := empty()
 		err := c.List(ctx, l, client.InNamespace(names.SystemNamespace), client.MatchingLabels{names.LabelTenant: r.Name})
-		return l.GetItems(), errors.Wrapf(err, "cannot list what is of tenant %s", r.Name)
+		all := make([]Conditioned, 0, len(l.GetItems()))
+		for _, o := range l.GetItems() {
+			all = append(all, o)
+		}
+		return all, errors.Wrapf(err, "cannot list what is of tenant %s", r.Name)
 	}
 }

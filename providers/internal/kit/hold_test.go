@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -134,9 +133,9 @@ func taken(q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 }
 
 func itself(c client.Client) Concerned {
-	return func(ctx context.Context, r reconcile.Request) ([]resource.Managed, error) {
+	return func(ctx context.Context, r reconcile.Request) ([]Conditioned, error) {
 		b := &v1alpha1.Boundary{}
-		return []resource.Managed{b}, c.Get(ctx, r.NamespacedName, b)
+		return []Conditioned{b}, c.Get(ctx, r.NamespacedName, b)
 	}
 }
 
