@@ -194,6 +194,9 @@ func RunnerInstance(runner, suffix string) string { return runner + "-" + suffix
 // RunnerCredentials is the Secret beside a runner's Job or VirtualMachine with what it registered as.
 func RunnerCredentials(instance string) string { return instance + "-credentials" }
 
+// RunnerDisk is the DataVolume of a runner's VirtualMachine that its template calls disk. Every runner has one of its own.
+func RunnerDisk(instance, disk string) string { return instance + "-" + disk }
+
 // What runners have in common in their job namespace.
 const (
 	// RunnerAccount is the ServiceAccount of runners' pods. No token of it is mounted.
@@ -212,6 +215,11 @@ const (
 	LabelRunner = "steading.dev/runner"
 	// LabelPool on a RunnerInstance, and on what belongs to one in its job namespace, has the name of its Runner.
 	LabelPool = "steading.dev/pool"
+	// LabelPrefix begins all labels of Steading's own.
+	LabelPrefix = "steading.dev/"
+	// AnnotationRegistration and AnnotationRegistrationUUID on the credential of a runner say what it registered as.
+	AnnotationRegistration     = "steading.dev/registration"
+	AnnotationRegistrationUUID = "steading.dev/registration-uuid"
 )
 
 // TokenReader is the RoleBinding in a tenant's namespace by which the provider reads a pool's token there.

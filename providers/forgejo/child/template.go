@@ -1,0 +1,91 @@
+package child
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+
+	"github.com/steading-dev/steading/apis/names"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+)
+
+// podTemplate reads a pool's template, of which a runner can be made.
+func podTemplate(p *steading.RunnerPod) (*corev1.PodTemplateSpec, error) {
+	if p == nil {
+		return nil, refused("spec.pod", "the pool has neither a pod nor a virtual machine")
+	}
+	t := &corev1.PodTemplateSpec{}
+	strict, err := json.UnmarshalStrict(p.Template.Raw, t)
+	if err != nil {
+		return nil, refused(podField, "it is no template of a pod: %s", err)
+	}
+	if len(strict) > 0 {
+		return nil, refused(podField, "%s", strict[0])
+	}
+	if err := plain(podField+".metadata", t.ObjectMeta); err != nil {
+		return nil, err
+	}
+	return t, usable(&t.Spec, p.JobContainer)
+}
+
+// usable pods can be made a runner of.
+func usable(s *corev1.PodSpec, jobContainer string) error {
+	main := container(s, jobContainer)
+	switch {
+	case main == nil:
+		return refused(podField+".spec.containers", "none is called %s, which spec.pod.jobContainer says the runner is in", jobContainer)
+	case len(main.Command) > 0 || len(main.Args) > 0:
+		return refused(podField+".spec.containers["+jobContainer+"]", "it has a command or args, and the runner is what it runs: leave them out")
+	case s.RestartPolicy != "" && s.RestartPolicy != corev1.RestartPolicyNever:
+		return refused(podField+".spec.restartPolicy", "it is %s and has to be Never: the credential of a runner that ran is spent", s.RestartPolicy)
+	}
+	for i, v := range s.Volumes {
+		if reservedVolume(v.Name) {
+			return refused(fmt.Sprintf("%s.spec.volumes[%d].name", podField, i), "%s is the name of a volume that is added", v.Name)
+		}
+	}
+	if err := usableContainers(podField+".spec.initContainers", s.InitContainers); err != nil {
+		return err
+	}
+	return usableContainers(podField+".spec.containers", s.Containers)
+}
+
+// usableContainers have none of the names that are added, nothing where the job finds the runner, and no way to its
+// credential.
+func usableContainers(field string, all []corev1.Container) error {
+	for i, c := range all {
+		if c.Name == programVolume {
+			return refused(fmt.Sprintf("%s[%d].name", field, i), "%s is the name of a container that is added", c.Name)
+		}
+		for j, m := range c.VolumeMounts {
+			at := fmt.Sprintf("%s[%d].volumeMounts[%d]", field, i, j)
+			if reservedVolume(m.Name) {
+				return refused(at+".name", "%s is for the container of the job alone", m.Name)
+			}
+			if p := path.Clean(m.MountPath); p == "/" || p == reservedFolder || strings.HasPrefix(p, reservedFolder+"/") {
+				return refused(at+".mountPath", "%s is where the runner is put: use another folder", m.MountPath)
+			}
+		}
+	}
+	return nil
+}
+
+func reservedVolume(name string) bool { return name == programVolume || name == credentialsVolume }
+
+// plain metadata of a template has no labels that make it look like somebody else's, and nothing that keeps what is made of it
+// from being deleted.
+func plain(field string, m metav1.ObjectMeta) error {
+	for k := range m.Labels {
+		if k == names.LabelManagedBy || strings.HasPrefix(k, names.LabelPrefix) {
+			return refused(field+".labels", "%s is a label that is added: leave it out", k)
+		}
+	}
+	if len(m.Finalizers) > 0 || len(m.OwnerReferences) > 0 {
+		return refused(field, "finalizers and ownerReferences keep a runner from being deleted, or have it deleted: leave them out")
+	}
+	return nil
+}
