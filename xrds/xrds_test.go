@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,8 +59,32 @@ func definitions(t *testing.T) map[string]*extv1.CustomResourceDefinition {
 	return crds
 }
 
+// ofProviders are the definitions of the managed resources, which hold what claims say.
+func ofProviders(t *testing.T) map[string]*extv1.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob("../package/provider-*/crds/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no definitions: %v", err)
+	}
+	crds := map[string]*extv1.CustomResourceDefinition{}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &extv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(raw, crd); err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		crds[crd.Name] = crd
+	}
+	return crds
+}
+
 func TestTheAPIServerTakesEveryDefinition(t *testing.T) {
-	for kind, crd := range definitions(t) {
+	all := definitions(t)
+	maps.Copy(all, ofProviders(t))
+	for kind, crd := range all {
 		extv1.SetDefaults_CustomResourceDefinition(crd)
 		extv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
 		internal := &apiextensions.CustomResourceDefinition{}
@@ -224,6 +250,26 @@ func TestBadClaimsAreNamed(t *testing.T) {
 		"IngressWithoutZone":      {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, ingress: {addresses: ["203.0.113.7"], className: traefik}`), "", "ingress needs zone"},
 		"IngressOfTwoKinds":       {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, zone: a.example, ingress: {addresses: ["203.0.113.7"], className: x, gatewayRef: {namespace: a, name: b}}`), "", "exactly one of className and gatewayRef"},
 		"IngressAddressIsNoIP":    {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, zone: a.example, ingress: {addresses: [example.com], className: x}`), "", "addresses are IP addresses"},
+		"PoolOfNoKind":            {"RunnerPool", pool("", ""), "", "exactly one of pod and vm"},
+		"PoolOfTwoKinds":          {"RunnerPool", pool("", `pod: {template: {spec: {}}}, vm: {template: {spec: {}}}`), "", "exactly one of pod and vm"},
+		"MinimumAboveMaximum":     {"RunnerPool", pool("", podKind+`, minRunners: 2, maxRunners: 1`), "", "minRunners must not exceed maxRunners"},
+		"WindowAboveMaximum":      {"RunnerPool", pool("", podKind+`, maxRunners: 2, schedule: [{start: "0 8 * * 1-5", durationSeconds: 3600, minRunners: 3}]`), "", "minRunners of a schedule must not exceed maxRunners"},
+		"FairnessOfAny":           {"RunnerPool", pool("", podKind+`, fairness: Owner`), "", "fairness needs assignment Targeted"},
+		"StartsTooLate":           {"RunnerPool", pool("", podKind+`, startupTimeoutSeconds: 120, jobTimeoutSeconds: 60`), "", "startupTimeoutSeconds must not exceed jobTimeoutSeconds"},
+		"ScopeOfNothing":          {"RunnerPool", pool(`{}`, podKind), "", "exactly one of instance, organization, user and repository"},
+		"ScopeOfTwo":              {"RunnerPool", pool(`{organization: acme, repository: acme/web}`, podKind), "", "exactly one of instance, organization, user and repository"},
+		"RepositoryWithoutOwner":  {"RunnerPool", pool(`{repository: web}`, podKind), "", "spec.forgejo.scope.repository"},
+		"RepositoryElsewhere":     {"RunnerPool", pool(`{repository: acme/../../admin}`, podKind), "", "spec.forgejo.scope.repository"},
+		"OrganizationElsewhere":   {"RunnerPool", pool(`{organization: ../admin}`, podKind), "", "spec.forgejo.scope.organization"},
+		"LabelWithItsKind":        {"RunnerPool", pool("", podKind+`, labels: ["docker:host"]`), "", "spec.labels"},
+		"LabelsInOne":             {"RunnerPool", pool("", podKind+`, labels: ["a,b"]`), "", "spec.labels"},
+		"LabelWithSpace":          {"RunnerPool", pool("", podKind+`, labels: [" docker"]`), "", "spec.labels"},
+		"NoLabels":                {"RunnerPool", pool("", podKind+`, labels: []`), "", "spec.labels"},
+		"ServerWithUser":          {"RunnerPool", strings.Replace(pool("", podKind), "https://", "https://me:secret@", 1), "", "spec.forgejo.url"},
+		"ServerOfNoScheme":        {"RunnerPool", strings.Replace(pool("", podKind), "https://", "", 1), "", "spec.forgejo.url"},
+		"TokenOfAnotherTenant":    {"RunnerPool", strings.Replace(pool("", podKind), "{name: forgejo-pat}", "{name: x, key: ../y}", 1), "", "spec.forgejo.tokenSecretRef.key"},
+		"PollsAllTheTime":         {"RunnerPool", pool("", podKind+`, pollIntervalSeconds: 1`), "", "spec.pollIntervalSeconds"},
+		"TemplateIsNoObject":      {"RunnerPool", pool("", `pod: {template: "x"}`), "", "spec.pod.template"},
 		"ClusterWideSecretsStore": {"Context", context1("https://203.0.113.7:6443", `{externalSecret: {key: k, storeRef: {kind: ClusterSecretStore, name: v}}}`, ""), "", `supported values: "SecretStore"`},
 	}
 	for name, tc := range cases {
@@ -237,6 +283,35 @@ func TestBadClaimsAreNamed(t *testing.T) {
 				t.Errorf("have %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+const podKind = `pod: {template: {spec: {containers: [{name: job, image: alpine}]}}}`
+
+// pool is a RunnerPool's spec of a scope, an organization's where it is empty, with more fields.
+func pool(scope, more string) string {
+	if scope == "" {
+		scope = "{organization: acme}"
+	}
+	if !strings.Contains(more, "labels:") {
+		more += ", labels: [docker]"
+	}
+	return `{forgejo: {url: "https://git.example.com", scope: ` + scope + `, tokenSecretRef: {name: forgejo-pat}}, jobNamespace: acme-ci, ` + strings.TrimPrefix(more, ", ") + `}`
+}
+
+func TestAPoolIsTakenWithItsDefaults(t *testing.T) {
+	o := object(t, pool("", podKind))
+	if err := checkers(t)["RunnerPool"].check(o, nil); err != nil {
+		t.Fatal(err)
+	}
+	spec := o["spec"].(map[string]any) //nolint:forcetypeassert // A test.
+	for field, want := range map[string]any{
+		"minRunners": int64(0), "maxRunners": int64(1), "pollIntervalSeconds": int64(30), "startupTimeoutSeconds": int64(600), "jobTimeoutSeconds": int64(11400),
+		"successfulJobsHistoryLimit": int64(3), "failedJobsHistoryLimit": int64(1), "assignment": "Any", "fairness": "None",
+	} {
+		if have := spec[field]; fmt.Sprint(have) != fmt.Sprint(want) {
+			t.Errorf("spec.%s: have %v, want %v its default", field, have, want)
+		}
 	}
 }
 

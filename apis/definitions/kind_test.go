@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
@@ -24,7 +25,7 @@ import (
 // TestEveryKindIsCarried that the types have.
 func TestEveryKindIsCarried(t *testing.T) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{steading.AddToScheme, runtimev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{steading.AddToScheme, runtimev1.AddToScheme, forgejov1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +99,7 @@ func fromTree(t *testing.T) map[string]*extv1.CustomResourceDefinition {
 		c.Status.Conditions = []extv1.CustomResourceDefinitionCondition{{Type: extv1.Established, Status: extv1.ConditionTrue}}
 		all[c.Name] = c
 	}
-	for _, raw := range contents(t, "../../package/provider-runtime/crds/*.yaml") {
+	for _, raw := range contents(t, "../../package/provider-*/crds/*.yaml") {
 		c := &extv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(raw, c); err != nil {
 			t.Fatal(err)

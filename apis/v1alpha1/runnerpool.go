@@ -280,7 +280,6 @@ type RunnerPod struct {
 	// hand.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
-	// +kubebuilder:validation:XValidation:rule="has(self.spec) && has(self.spec.containers)",message="template needs spec.containers with the job container"
 	Template runtime.RawExtension `json:"template"`
 }
 
@@ -299,7 +298,6 @@ type RunnerVM struct {
 	// drains the runners that are out, but for those with a job in hand.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
-	// +kubebuilder:validation:XValidation:rule="has(self.spec) && has(self.spec.template)",message="template needs spec.template, the virtual machine's instance"
 	Template runtime.RawExtension `json:"template"`
 }
 

@@ -123,7 +123,7 @@ func TestUnknownKindIsFatalAndSaysWhatIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := rsp.GetResults()[0]; r.GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(r.GetMessage(), "XEnvironment, XTenant") {
+	if r := rsp.GetResults()[0]; r.GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(r.GetMessage(), "XEnvironment, XRunnerPool, XTenant") {
 		t.Errorf("result %v", r)
 	}
 }

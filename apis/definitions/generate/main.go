@@ -1,7 +1,7 @@
 // Command generate writes the definitions that function and provider carry, of the CustomResourceDefinitions of packages and
 // of the CompositeResourceDefinitions:
 //
-//	go run ./apis/definitions/generate -out apis/definitions package/provider-runtime/crds xrds
+//	go run ./apis/definitions/generate -out apis/definitions package/provider-runtime/crds package/provider-forgejo/crds xrds
 package main
 
 import (
