@@ -53,6 +53,11 @@ type RunnerStatus struct {
 	// AtProvider is what was seen.
 	// +optional
 	AtProvider steading.RunnerPoolObservation `json:"atProvider,omitempty"`
+
+	// Counted is how many verdicts consecutiveFailures takes into account, ever. Of two tellings the one that counted more is
+	// the later.
+	// +optional
+	Counted int64 `json:"counted,omitempty"`
 }
 
 // GetCondition of a type.

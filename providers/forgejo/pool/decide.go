@@ -1,0 +1,99 @@
+package pool
+
+import (
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/api"
+	"github.com/steading-dev/steading/providers/forgejo/server"
+)
+
+// State is all that a decision depends on.
+type State struct {
+	Now      time.Time
+	Settings steading.RunnerPoolSpec
+	// Minimum that counts now, by the schedule.
+	Minimum int
+	// Gate keeps runners from being made. Nil: nothing does.
+	Gate *Gate
+	// Config that runners are made with. Nil: it is not known, and no runner is drained for it.
+	Config *forgejov1.RunnerConfig
+	// Session of the look, by its name.
+	Session string
+	// Look at the server. Nil: there is none that is true still.
+	Look *server.Look
+	// Gone are the registrations that the look did not list, and that are not there.
+	Gone map[int64]bool
+	// Jobs that wait and that this pool claims, oldest first.
+	Jobs []api.Job
+	// Instances of this pool.
+	Instances []forgejov1.RunnerInstance
+	// Plan that was left by the last decision.
+	Plan Plan
+}
+
+// A Gate is why no runners are made.
+type Gate struct {
+	// Reason of the condition RunnersMade.
+	Reason xpv2.ConditionReason
+	// Message in a sentence.
+	Message string
+}
+
+// A Decision is what to do.
+type Decision struct {
+	// Spawn these runners.
+	Spawn []Want
+	// Drain these instances, by name.
+	Drain []string
+	// Delete these instances, which are history beyond the limits, by name.
+	Delete []string
+	// Plan that is left.
+	Plan Plan
+	// Live, Available and Active runners, before anything is done.
+	Live, Available, Active int
+	// Unserved are the jobs that have no runner yet and get none now.
+	Unserved int
+}
+
+// Decide what to do about a pool.
+func Decide(s State) Decision {
+	snap := snapshotOf(s)
+	d := Decision{Plan: s.Plan, Drain: drained(s), Delete: beyond(s)}
+	d.count(s, snap)
+	if s.Look == nil {
+		return d
+	}
+	if id := (LookID{Session: s.Session, Number: s.Look.Number}); d.Plan.Look != id {
+		d.Plan = Plan{Look: id, Wants: plan(s, snap)}
+	}
+	if s.Gate == nil {
+		d.Spawn, d.Plan = d.Plan.take(s, int(s.Settings.MaxRunners)-d.Live)
+	}
+	for _, w := range d.Plan.Wants {
+		if w.Job != nil {
+			d.Unserved++
+		}
+	}
+	return d
+}
+
+// count the runners as they are now.
+func (d *Decision) count(s State, snap snapshot) {
+	for n := range s.Instances {
+		i := &s.Instances[n]
+		if live(i, s.Now) {
+			d.Live++
+		}
+		switch {
+		case judged(i):
+		case busy(i, snap.runners):
+			d.Active++
+		case snap.available(i):
+			d.Available++
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package pool
+
+import (
+	"slices"
+
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/api"
+)
+
+// A Plan is what one look found missing, less what was made of it since.
+type Plan struct {
+	// Look that it is of. Zero: none.
+	Look LookID
+	// Wants that are left.
+	Wants []Want
+}
+
+// A LookID tells looks of all sessions apart.
+type LookID struct {
+	Session string
+	Number  int64
+}
+
+// plan what is missing of one look: runners for all waiting jobs and the minimum, less those that can take a job.
+func plan(s State, snap snapshot) []Want {
+	waiting := map[jobKey]bool{}
+	for _, j := range s.Jobs {
+		waiting[keyOf(queued(j))] = true
+	}
+	free, covered := offers(s, snap, waiting)
+	var uncovered []Want
+	for _, j := range s.Jobs {
+		q := queued(j)
+		if !covered[keyOf(q)] {
+			uncovered = append(uncovered, Want{Job: &q})
+		}
+	}
+	// Those that are free take the oldest.
+	taken := min(free, len(uncovered))
+	wants := uncovered[taken:]
+	spares := s.Minimum - (free - taken)
+	return append(slices.Clip(wants), make([]Want, max(0, spares))...)
+}
+
+// offers are the runners that can take a job: those made for one that waits, by it, and the number of the others. One that
+// takes no other job than its own, which does not wait any more, is no offer.
+func offers(s State, snap snapshot, waiting map[jobKey]bool) (free int, covered map[jobKey]bool) {
+	covered = map[jobKey]bool{}
+	for n := range s.Instances {
+		i := &s.Instances[n]
+		if !snap.available(i) {
+			continue
+		}
+		p := i.Spec.ForProvider
+		switch {
+		case p.Job != nil && waiting[keyOf(*p.Job)] && !covered[keyOf(*p.Job)]:
+			covered[keyOf(*p.Job)] = true
+		case p.Job != nil && p.Config.Assignment == steading.AssignTargeted:
+		default:
+			free++
+		}
+	}
+	return free, covered
+}
+
+// take what there is room for off a plan, in the order that the settings say.
+func (p Plan) take(s State, room int) (taken []Want, rest Plan) {
+	wants := p.Wants
+	if s.Settings.Fairness == steading.FairnessOwner {
+		wants = fair(wants, runningBy(s))
+	}
+	n := min(max(0, room), len(wants))
+	return wants[:n:n], Plan{Look: p.Look, Wants: wants[n:]}
+}
+
+// runningBy counts the runners that hold a slot by the owner of the job that they were made for.
+func runningBy(s State) map[int64]int {
+	by := map[int64]int{}
+	for n := range s.Instances {
+		i := &s.Instances[n]
+		if j := i.Spec.ForProvider.Job; j != nil && live(i, s.Now) {
+			by[j.OwnerID]++
+		}
+	}
+	return by
+}
+
+// pinned are the jobs that runners were made for which may take them still. A job that waits while its runner is busy was
+// given no runner: that one took another.
+func pinned(instances []forgejov1.RunnerInstance, runners map[int64]api.Runner) map[jobKey]bool {
+	p := map[jobKey]bool{}
+	for n := range instances {
+		i := &instances[n]
+		if j := i.Spec.ForProvider.Job; j != nil && !judged(i) && !busy(i, runners) {
+			p[keyOf(*j)] = true
+		}
+	}
+	return p
+}
+
+// snapshotOf a look.
+func snapshotOf(s State) snapshot {
+	snap := snapshot{runners: map[int64]api.Runner{}, gone: s.Gone}
+	if s.Look != nil {
+		snap.began, snap.runners = s.Look.Began, s.Look.Runners
+	}
+	return snap
+}
