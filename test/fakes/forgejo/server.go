@@ -78,7 +78,6 @@ func New(o Options) *Server {
 	}
 	s.handleREST()
 	s.handleProcedures()
-	s.handleControl()
 	return s
 }
 

@@ -1,0 +1,209 @@
+package child
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/steading-dev/steading/providers/internal/pods"
+)
+
+// A Phase is how far the runner in a child has got.
+type Phase string
+
+// Phases of a runner in its child.
+const (
+	// Missing has no child.
+	Missing Phase = "Missing"
+	// Starting has a child whose runner does not run yet.
+	Starting Phase = "Starting"
+	// Running has a runner that runs.
+	Running Phase = "Running"
+	// Ended has a runner that ran, or will never run. Other containers of its pod may run on.
+	Ended Phase = "Ended"
+)
+
+// A State is what is seen of a child. The zero State is of one that is missing.
+type State struct {
+	// Phase of the runner in it.
+	Phase Phase
+	// UID of the child.
+	UID types.UID
+	// ExitedZero is whether the runner ended as it does when it has reported a job.
+	ExitedZero bool
+	// Quiet is whether nothing of the child runs, or will without being asked to.
+	Quiet bool
+	// StartTime is when the runner started. Zero: it has not, or nobody knows any more.
+	StartTime time.Time
+	// Message says what a runner that starts waits for, or how one ended, as it is said each time. It may be empty.
+	Message string
+}
+
+// Gone is the state of a child that is not there.
+func Gone() State { return State{Phase: Missing, Quiet: true} }
+
+// OfJob is the state of a Job and its pods, by its container that the runner is in.
+func OfJob(j *batchv1.Job, all []corev1.Pod, container string) State {
+	s := State{Phase: Starting, UID: j.UID, Quiet: true}
+	for i := range all {
+		s.see(&all[i], container)
+	}
+	switch complete, failed := condition(j, batchv1.JobComplete, batchv1.JobSuccessCriteriaMet), condition(j, batchv1.JobFailed, batchv1.JobFailureTarget); {
+	case complete != nil:
+		s.Phase, s.ExitedZero = Ended, true
+	case failed != nil:
+		if s.Phase != Ended {
+			s.Message = sentence("its Job failed", failed.Message)
+		}
+		s.Phase = Ended
+	case j.DeletionTimestamp != nil:
+		s.Phase, s.Message = Ended, "its Job was deleted"
+	case j.Spec.Suspend != nil && *j.Spec.Suspend:
+		s.Phase, s.Message = Ended, "its Job is suspended"
+	default:
+		// One without pods is about to make one.
+		s.Quiet = false
+	}
+	return s
+}
+
+// condition of a Job that is true, of one of these types, nil if none is.
+func condition(j *batchv1.Job, types ...batchv1.JobConditionType) *batchv1.JobCondition {
+	for i, c := range j.Status.Conditions {
+		if slices.Contains(types, c.Type) && c.Status == corev1.ConditionTrue {
+			return &j.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// see one of the Job's pods. There is one, but for what somebody made of it.
+func (s *State) see(p *corev1.Pod, container string) {
+	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	if !over {
+		s.Quiet = false
+	}
+	if p.DeletionTimestamp != nil {
+		return
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if c.Name != container {
+			continue
+		}
+		switch {
+		case c.State.Terminated != nil:
+			s.Phase, s.ExitedZero, s.StartTime = Ended, c.State.Terminated.ExitCode == 0, c.State.Terminated.StartedAt.Time
+			s.Message = ending(c.State.Terminated)
+			return
+		case c.State.Running != nil:
+			s.Phase, s.StartTime, s.Message = Running, c.State.Running.StartedAt.Time, ""
+			return
+		}
+	}
+	if over {
+		s.Phase, s.Message = Ended, sentence("its pod failed", sentence(p.Status.Reason, p.Status.Message))
+		return
+	}
+	s.Message = waitsFor(p)
+}
+
+// ending of a runner's container, in words.
+func ending(t *corev1.ContainerStateTerminated) string {
+	msg := fmt.Sprintf("it ended with exit code %d", t.ExitCode)
+	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
+		msg += " (" + t.Reason + ")"
+	}
+	return sentence(msg, t.Message)
+}
+
+// Reasons of the kubelet for a container that cannot be started as things are.
+var pullReasons = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
+
+// waitsFor says what a pod waits for that is not started, empty when it is on its way.
+func waitsFor(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return sentence("no node takes its pod", c.Message)
+		}
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		switch w, t := c.State.Waiting, c.State.Terminated; {
+		case w != nil && slices.Contains(pullReasons, w.Reason):
+			return pods.PullFailure(c)
+		case w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" && w.Reason != "":
+			return pods.Crash(c)
+		case t != nil && t.ExitCode != 0:
+			return sentence(fmt.Sprintf("container %s ended with exit code %d", c.Name, t.ExitCode), t.Message)
+		}
+	}
+	return ""
+}
+
+// OfMachine is the state of a VirtualMachine and its instance, nil if it has none. Started is whether one was seen to run.
+func OfMachine(vm *kubevirtv1.VirtualMachine, vmi *kubevirtv1.VirtualMachineInstance, started bool) State {
+	s := State{Phase: Starting, UID: vm.UID}
+	halted := vm.Spec.RunStrategy != nil && *vm.Spec.RunStrategy == kubevirtv1.RunStrategyHalted
+	switch {
+	case vmi == nil && (halted || started || vm.DeletionTimestamp != nil):
+		s.Phase, s.Quiet, s.Message = Ended, true, "its virtual machine was stopped"
+		return s
+	case vmi == nil:
+		s.Message = machineWaitsFor(vm)
+		return s
+	}
+	s.StartTime = reached(vmi, kubevirtv1.Running)
+	switch vmi.Status.Phase {
+	case kubevirtv1.Succeeded:
+		s.Phase, s.ExitedZero, s.Quiet, s.Message = Ended, true, true, "its guest shut down"
+	case kubevirtv1.Failed:
+		s.Phase, s.Quiet, s.Message = Ended, true, sentence("its virtual machine failed", vmi.Status.Reason)
+	case kubevirtv1.Running:
+		s.Phase = Running
+	default:
+		s.Message = machineWaitsFor(vm)
+	}
+	return s
+}
+
+// machineWaitsFor says what a machine waits for, by the first of its conditions that says it is not well.
+func machineWaitsFor(vm *kubevirtv1.VirtualMachine) string {
+	for _, c := range vm.Status.Conditions {
+		switch bad := c.Type == kubevirtv1.VirtualMachineFailure && c.Status == corev1.ConditionTrue; {
+		case bad, c.Type == kubevirtv1.VirtualMachineReady && c.Status == corev1.ConditionFalse && c.Message != "":
+			return sentence("its virtual machine is not ready", c.Message)
+		}
+	}
+	switch st := vm.Status.PrintableStatus; st {
+	case "", kubevirtv1.VirtualMachineStatusStopped, kubevirtv1.VirtualMachineStatusStarting, kubevirtv1.VirtualMachineStatusRunning:
+		return ""
+	default:
+		return "its virtual machine is " + string(st)
+	}
+}
+
+// reached is when an instance came to a phase, zero if it is not told.
+func reached(vmi *kubevirtv1.VirtualMachineInstance, p kubevirtv1.VirtualMachineInstancePhase) time.Time {
+	for _, t := range vmi.Status.PhaseTransitionTimestamps {
+		if t.Phase == p {
+			return t.PhaseTransitionTimestamp.Time
+		}
+	}
+	return time.Time{}
+}
+
+// sentence of what happened and why, as far as it is known.
+func sentence(what, why string) string {
+	switch {
+	case why == "":
+		return what
+	case what == "":
+		return why
+	default:
+		return what + ": " + why
+	}
+}

@@ -1,0 +1,229 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/api"
+	"github.com/steading-dev/steading/providers/forgejo/child"
+	"github.com/steading-dev/steading/providers/internal/kit"
+)
+
+// external is one look at a runner.
+type external struct {
+	*connector
+	mark *mark
+	// attempted is whether a Create was begun before this look, which may have registered the runner.
+	attempted bool
+	// child as Observe saw it, and whether it is being deleted.
+	child     child.State
+	childGoes bool
+}
+
+var _ managed.TypedExternalClient[*v1alpha1.RunnerInstance] = &external{}
+
+// Disconnect does nothing: sessions outlive a look.
+func (e *external) Disconnect(context.Context) error { return nil }
+
+// Observe says what became of the runner. It exists once it has a registration that is recorded and a child; what is missing
+// Create makes, and what is left of one that was judged Update takes away.
+func (e *external) Observe(ctx context.Context, mg *v1alpha1.RunnerInstance) (managed.ExternalObservation, error) {
+	e.attempted = !meta.GetExternalCreatePending(mg).IsZero()
+	st := &mg.Status.AtProvider
+	switch {
+	case meta.WasDeleted(mg):
+		return e.observeDeletion(ctx, mg)
+	case st.Released:
+		e.forget(mg)
+		kit.After(ctx, e.o.Poll.After(true))
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	case st.Reason != "":
+		return managed.ExternalObservation{ResourceExists: true}, nil
+	default:
+		st.Phase = v1alpha1.RunnerPending
+		return e.observeUndecided(ctx, mg)
+	}
+}
+
+// observeUndecided looks at a runner that has no verdict yet.
+func (e *external) observeUndecided(ctx context.Context, mg *v1alpha1.RunnerInstance) (managed.ExternalObservation, error) {
+	p, st := mg.Spec.ForProvider, &mg.Status.AtProvider
+	if st.Registration == nil {
+		if p.Drain {
+			return e.conclude(ctx, mg, verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more before it was registered"})
+		}
+		mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
+		return managed.ExternalObservation{}, nil
+	}
+	made, err := e.observeChild(ctx, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	v, err := e.judge(ctx, mg)
+	switch {
+	case err != nil:
+		return managed.ExternalObservation{}, err
+	case v.reason != "":
+		return e.conclude(ctx, mg, v)
+	}
+	e.markReady(mg)
+	if !made && !p.Drain {
+		return managed.ExternalObservation{}, nil
+	}
+	kit.After(ctx, min(v.again, e.o.Poll.After(true)))
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+}
+
+// observeChild notes what is seen of the child, and reports whether there ever was one.
+func (e *external) observeChild(ctx context.Context, mg *v1alpha1.RunnerInstance) (made bool, err error) {
+	st := &mg.Status.AtProvider
+	if e.child, err = e.children.state(ctx, mg); err != nil {
+		return false, err
+	}
+	if e.child.Phase == child.Missing && st.Child == nil {
+		// It was not made yet, which is no end.
+		e.child.Phase = child.Starting
+		return false, nil
+	}
+	if st.Child == nil {
+		st.Child = reference(mg, e.child.UID)
+	}
+	if t := e.child.StartTime; !t.IsZero() && st.StartTime == nil {
+		st.StartTime = &metav1.Time{Time: t}
+	}
+	st.Message = ""
+	if e.child.Phase == child.Starting {
+		st.Message = kit.CleanMessage(e.child.Message)
+	}
+	return true, nil
+}
+
+func reference(mg *v1alpha1.RunnerInstance, uid types.UID) *v1alpha1.ChildReference {
+	return &v1alpha1.ChildReference{Kind: child.KindOf(mg.Spec.ForProvider.Config).Kind, Name: mg.Name, UID: uid}
+}
+
+// judge the runner by what the last look at the server says of it, and, if that suggests anything, by what the server says of
+// it now.
+func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verdict, error) {
+	st, p := &mg.Status.AtProvider, mg.Spec.ForProvider
+	s, err := e.servers.Session(ctx, p.Config.Forgejo, p.Claim.Namespace)
+	if err != nil {
+		return verdict{}, errors.Wrap(err, "cannot ask the server about the runner")
+	}
+	s.Track(st.Registration.ID, client.ObjectKeyFromObject(mg))
+
+	r, began := s.Listed(st.Registration.ID)
+	if r != nil {
+		e.heard(st, *r)
+	}
+	unlisted := r == nil && !began.IsZero() && began.After(e.mark.registered)
+	v, err := e.sighted(ctx, mg)
+	if err != nil || v.reason == "" && !unlisted && !p.Drain && st.State != v1alpha1.StateGone {
+		return v, err
+	}
+	if err := e.ask(ctx, s, mg); err != nil {
+		return verdict{}, err
+	}
+	if v, err = e.sighted(ctx, mg); err != nil || v.reason != v1alpha1.Drained || st.State == v1alpha1.StateGone {
+		return v, err
+	}
+	// The door is shut first: what takes a job now has it for good.
+	if err := s.Deregister(ctx, st.Registration.ID); err != nil {
+		return verdict{}, errors.Wrap(err, "cannot drain the runner")
+	}
+	st.State = v1alpha1.StateGone
+	return v, nil
+}
+
+// ask the server about the one registration. Any error but that there is none is no answer.
+func (e *external) ask(ctx context.Context, s Server, mg *v1alpha1.RunnerInstance) error {
+	st := &mg.Status.AtProvider
+	r, err := s.Runner(ctx, st.Registration.ID)
+	switch {
+	case errors.Is(err, api.ErrGone):
+		st.State = v1alpha1.StateGone
+	case err != nil:
+		return errors.Wrap(err, "cannot judge the runner")
+	default:
+		e.heard(st, r)
+	}
+	now := e.o.Clock.Now()
+	since(&e.mark.idle, mg.Spec.ForProvider.Drain && (st.State == v1alpha1.StateIdle || st.State == v1alpha1.StateOffline), now)
+	return nil
+}
+
+// heard notes what the server says of a runner.
+func (e *external) heard(st *v1alpha1.RunnerInstanceObservation, r api.Runner) {
+	st.State = stateOf(r)
+	now := metav1.NewTime(e.o.Clock.Now())
+	if st.OnlineTime == nil && heardOf(r) {
+		st.OnlineTime = &now
+	}
+	if st.ActiveTime == nil && st.State == v1alpha1.StateActive {
+		st.ActiveTime = &now
+	}
+}
+
+// sighted is the verdict on what is known now.
+func (e *external) sighted(ctx context.Context, mg *v1alpha1.RunnerInstance) (verdict, error) {
+	st, p, now := mg.Status.AtProvider, mg.Spec.ForProvider, e.o.Clock.Now()
+	s := sight{
+		now: now, created: mg.CreationTimestamp.Time, state: st.State,
+		online: st.OnlineTime != nil, active: st.ActiveTime != nil, child: e.child, drain: p.Drain,
+		goneFor:  since(&e.mark.gone, st.State == v1alpha1.StateGone, now),
+		endedFor: since(&e.mark.ended, e.child.Phase == child.Ended || e.child.Phase == child.Missing, now),
+		startup:  time.Duration(p.Config.StartupTimeoutSeconds) * time.Second,
+		lifetime: time.Duration(p.Config.JobTimeoutSeconds) * time.Second,
+	}
+	if !e.mark.idle.IsZero() {
+		s.idleFor = now.Sub(e.mark.idle)
+	}
+	if st.Child != nil && e.child.Phase == child.Starting && !s.online {
+		secret, err := e.children.credentials(ctx, mg)
+		if err != nil {
+			return verdict{}, err
+		}
+		s.credentialsLost = secret == nil
+	}
+	return s.judge(), nil
+}
+
+// conclude writes a verdict down, before anything follows from it.
+func (e *external) conclude(ctx context.Context, mg *v1alpha1.RunnerInstance, v verdict) (managed.ExternalObservation, error) {
+	now := metav1.NewTime(e.o.Clock.Now())
+	st := &mg.Status.AtProvider
+	if v.reason == v1alpha1.StartupTimeout && e.child.Message == "" {
+		v.message = explain(v.message, e.children.refusal(ctx, mg))
+	}
+	st.Phase, st.Reason, st.Message, st.CompletionTime = v.phase(), v.reason, kit.CleanMessage(v.message), &now
+	kit.MarkNotReady(mg, xpv2.ConditionReason(v.reason), st.Message)
+	if err := e.children.client.Status().Update(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, errors.Wrap(err, "cannot write the verdict down")
+	}
+	concluded(mg)
+	return managed.ExternalObservation{ResourceExists: true}, nil
+}
+
+// markReady while the server has heard of the runner.
+func (e *external) markReady(mg *v1alpha1.RunnerInstance) {
+	if mg.Status.AtProvider.OnlineTime != nil {
+		kit.MarkReady(mg)
+		return
+	}
+	mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
+}
+
+// forget what is remembered of a runner that has nothing left on the server.
+func (e *external) forget(mg *v1alpha1.RunnerInstance) {
+	e.servers.Untrack(client.ObjectKeyFromObject(mg))
+	e.marks.forget(mg.UID)
+}

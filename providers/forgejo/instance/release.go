@@ -1,0 +1,77 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+
+	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/child"
+	"github.com/steading-dev/steading/providers/internal/kit"
+)
+
+// stopping is how long what was told to stop may take until it is looked at again. That it stopped is watched.
+const stopping = 30 * time.Second
+
+// Update takes away what is left of a runner that was judged: its registration, then its credential, then what runs. What one
+// of them fails with does not keep the others.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.RunnerInstance) (managed.ExternalUpdate, error) {
+	st := &mg.Status.AtProvider
+	deregistered := e.deregister(ctx, mg)
+	deleted := e.unlessNamespaceGoes(ctx, mg, e.children.deleteCredentials(ctx, mg))
+	quiet, stopped := e.quiet(ctx, mg)
+	if err := errors.Join(deregistered, deleted, stopped); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	if quiet {
+		st.Released = true
+		e.forget(mg)
+	}
+	return managed.ExternalUpdate{}, nil
+}
+
+// deregister the runner, unless the server said that it is gone.
+func (e *external) deregister(ctx context.Context, mg *v1alpha1.RunnerInstance) error {
+	st, p := &mg.Status.AtProvider, mg.Spec.ForProvider
+	if st.State == v1alpha1.StateGone || st.Registration == nil && !e.attempted {
+		return nil
+	}
+	s, err := e.servers.Session(ctx, p.Config.Forgejo, p.Claim.Namespace)
+	if err != nil {
+		return errors.Wrap(err, "cannot deregister the runner")
+	}
+	if st.Registration != nil {
+		err = s.Deregister(ctx, st.Registration.ID)
+	} else {
+		err = e.deregisterMarked(ctx, s, mg)
+	}
+	if err != nil {
+		return err
+	}
+	st.State = v1alpha1.StateGone
+	return nil
+}
+
+// quiet stops what still runs a while after the verdict, and reports whether nothing does.
+func (e *external) quiet(ctx context.Context, mg *v1alpha1.RunnerInstance) (bool, error) {
+	s, err := e.children.state(ctx, mg)
+	if err != nil || s.Quiet {
+		return s.Quiet, err
+	}
+	if left := grace - e.o.Clock.Since(mg.Status.AtProvider.CompletionTime.Time); left > 0 && s.Phase == child.Running {
+		kit.After(ctx, left)
+		return false, nil
+	}
+	kit.After(ctx, stopping)
+	return false, e.unlessNamespaceGoes(ctx, mg, e.children.stop(ctx, mg, s.UID))
+}
+
+// unlessNamespaceGoes is an error of the job namespace, nil if that goes with all that is in it.
+func (e *external) unlessNamespaceGoes(ctx context.Context, mg *v1alpha1.RunnerInstance, err error) error {
+	if err != nil && e.children.namespaceGoing(ctx, mg) {
+		return nil
+	}
+	return err
+}

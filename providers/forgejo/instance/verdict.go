@@ -1,0 +1,159 @@
+package instance
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/child"
+)
+
+const (
+	// grace is how long what runs gets to end by itself, and what was reported to be told: Forgejo says that a runner is
+	// active for ten seconds after it last reported.
+	grace = 10 * time.Second
+	// apart are two readings of an idle runner that may be drained: within a second of taking a job it says that it is idle.
+	apart = 12 * time.Second
+)
+
+// A sight is all that a verdict is made of.
+type sight struct {
+	now, created time.Time
+	// state on the server, as it was just told. Empty: it is not known.
+	state v1alpha1.ForgejoState
+	// online and active are whether the server ever said so.
+	online, active bool
+	child          child.State
+	// credentialsLost is whether the Secret is gone that a child which starts is to read.
+	credentialsLost bool
+	// drain is whether the pool does not want the runner any more.
+	drain bool
+	// goneFor, endedFor and idleFor are for how long the registration was seen to be gone, the runner to have ended, and, by
+	// two answers of the server or more, to have no job.
+	goneFor, endedFor, idleFor time.Duration
+	// startup and lifetime are how long a runner may take to be heard of, and live.
+	startup, lifetime time.Duration
+}
+
+// A verdict says what became of a runner. Without a reason there is none.
+type verdict struct {
+	reason  v1alpha1.RunnerReason
+	message string
+	// again is when it has to be looked at again at the latest, when there is no verdict.
+	again time.Duration
+}
+
+// phase of a verdict.
+func (v verdict) phase() v1alpha1.RunnerPhase {
+	switch v.reason {
+	case "":
+		return v1alpha1.RunnerPending
+	case v1alpha1.RunnerConsumed, v1alpha1.Drained:
+		return v1alpha1.RunnerCompleted
+	default:
+		return v1alpha1.RunnerFailed
+	}
+}
+
+// judge a runner. The first that applies counts.
+func (s sight) judge() verdict {
+	for _, rule := range []func(sight) (verdict, bool){sight.gone, sight.ended, sight.tooOld, sight.neverStarted, sight.drained} {
+		if v, ok := rule(s); ok {
+			return v
+		}
+	}
+	return verdict{again: s.deadline()}
+}
+
+// gone registrations were consumed, unless nobody was ever there to.
+func (s sight) gone() (verdict, bool) {
+	switch {
+	case s.state != v1alpha1.StateGone:
+		return verdict{}, false
+	case s.online || s.child.ExitedZero:
+		return verdict{reason: v1alpha1.RunnerConsumed, message: "it took a job and reported it"}, true
+	case s.child.Phase != child.Ended && s.child.Phase != child.Missing && s.goneFor < grace:
+		// Its job may have been so short that nobody saw it online. Then it ends well in a moment.
+		return verdict{again: grace - s.goneFor}, true
+	default:
+		return verdict{reason: v1alpha1.RegistrationLost, message: explain("its registration was deleted before the server had ever heard of it", s.child.Message)}, true
+	}
+}
+
+// ended runners that the server still lists have reported nothing.
+func (s sight) ended() (verdict, bool) {
+	switch {
+	case s.child.Phase != child.Ended && s.child.Phase != child.Missing, s.state == "":
+		return verdict{}, false
+	case !s.active && s.drain:
+		return verdict{reason: v1alpha1.Drained, message: "it ended without a job when its pool did not want it any more"}, true
+	case !s.active:
+		return verdict{reason: v1alpha1.RunnerExited, message: explain("it ended without having reported a job", s.ending())}, true
+	case s.endedFor < grace:
+		return verdict{again: grace - s.endedFor}, true
+	default:
+		return verdict{reason: v1alpha1.RunnerLost, message: explain("it ended with a job in hand", s.ending())}, true
+	}
+}
+
+func (s sight) ending() string {
+	if s.child.Phase == child.Missing {
+		return "what it ran in was deleted"
+	}
+	return s.child.Message
+}
+
+// tooOld runners are wedged.
+func (s sight) tooOld() (verdict, bool) {
+	if s.age() < s.lifetime || s.state == "" {
+		return verdict{}, false
+	}
+	return verdict{reason: v1alpha1.JobTimeout, message: fmt.Sprintf("it lived longer than jobTimeoutSeconds, %d", seconds(s.lifetime))}, true
+}
+
+// neverStarted runners will not be heard of any more.
+func (s sight) neverStarted() (verdict, bool) {
+	switch {
+	case s.online || s.state == "":
+		return verdict{}, false
+	case s.credentialsLost && s.child.Phase == child.Starting:
+		return verdict{reason: v1alpha1.CredentialsLost, message: "the Secret with its credential was deleted before it had started"}, true
+	case s.age() < s.startup:
+		return verdict{}, false
+	default:
+		msg := fmt.Sprintf("the server has not heard of it within startupTimeoutSeconds, %d", seconds(s.startup))
+		return verdict{reason: v1alpha1.StartupTimeout, message: explain(msg, s.child.Message)}, true
+	}
+}
+
+// drained runners have no job, and it is certain that they have none. One that ever had a job has it until it is gone.
+func (s sight) drained() (verdict, bool) {
+	switch {
+	case !s.drain || s.active || s.state == "":
+		return verdict{}, false
+	case s.state == v1alpha1.StateOffline && !s.online, s.idleFor >= apart:
+		return verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more"}, true
+	default:
+		return verdict{again: min(apart-s.idleFor, s.deadline())}, true
+	}
+}
+
+// deadline is when a rule may apply that does not apply now, by time alone.
+func (s sight) deadline() time.Duration {
+	left := s.lifetime - s.age()
+	if !s.online {
+		left = min(left, s.startup-s.age())
+	}
+	return max(left, time.Second)
+}
+
+func (s sight) age() time.Duration { return s.now.Sub(s.created) }
+
+func seconds(d time.Duration) int { return int(d / time.Second) }
+
+func explain(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
