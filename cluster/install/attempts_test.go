@@ -1,14 +1,23 @@
 package install
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // allAttempts by the policy they are about.
 func allAttempts() map[string]map[string]attempt {
 	all := map[string]map[string]attempt{}
 	for _, some := range []map[string]map[string]attempt{attemptsOnNames(), attemptsOnClaims(), attemptsOnMachinery(), attemptsOnNamespaces(), attemptsByProvider()} {
-		for policy, attempts := range some {
-			all[policy] = attempts
+		maps.Copy(all, some)
+	}
+	// Runners have policies of their own, and add to others'.
+	for policy, attempts := range attemptsOnRunners() {
+		if all[policy] == nil {
+			all[policy] = map[string]attempt{}
 		}
+		maps.Copy(all[policy], attempts)
 	}
 	return all
 }

@@ -152,7 +152,7 @@ func TestIdentitiesAreTheSameInEveryPolicy(t *testing.T) {
 		for _, c := range p.Spec.MatchConditions {
 			identities[c.Name] = c.Expression
 		}
-		for _, who := range []string{"operator", "crossplane", "provider", "controller"} {
+		for _, who := range []string{"operator", "crossplane", "provider", "forgejo", "controller"} {
 			got, ok := identities[who]
 			if !ok {
 				continue
@@ -166,6 +166,7 @@ func TestIdentitiesAreTheSameInEveryPolicy(t *testing.T) {
 	for who, part := range map[string]string{
 		"operator":   "'steading:operators'",
 		"provider":   "'system:serviceaccount:" + names.SystemNamespace + ":provider-runtime'",
+		"forgejo":    "'system:serviceaccount:" + names.SystemNamespace + ":" + names.ProviderForgejo + "'",
 		"crossplane": "'system:serviceaccount:" + local.CrossplaneNamespace + ":crossplane'",
 	} {
 		if !strings.Contains(first[who], part) {
@@ -174,44 +175,57 @@ func TestIdentitiesAreTheSameInEveryPolicy(t *testing.T) {
 	}
 }
 
-// TestProviderIsNarrowedWhereverItWrites: what the provider's ClusterRole lets it write in every namespace is watched
-// over by refuse-provider-elsewhere, and that it lets it write namespaces, by refuse-provider-foreign-namespaces.
-func TestProviderIsNarrowedWhereverItWrites(t *testing.T) {
-	// Claims are in namespaces of ours only, by refuse-claims-elsewhere; of its own configs there is one kind; events tell nobody
-	// what he may not know.
-	exempt := []string{"events", "runtime.steading.dev/clusterproviderconfigs", "runtime.steading.dev/clusterproviderconfigs/status",
-		"steading.dev/contexts", "steading.dev/contexts/status", "steading.dev/environments", "steading.dev/environments/status",
-		"steading.dev/runnerpools", "steading.dev/tenants/status"}
-	narrowed := map[string]bool{}
-	for _, name := range []string{"refuse-provider-elsewhere", "refuse-provider-foreign-namespaces"} {
-		for _, r := range policies(t)[name].Spec.MatchConstraints.ResourceRules {
-			for _, g := range r.APIGroups {
-				for _, resource := range r.Resources {
-					narrowed[strings.TrimPrefix(g+"/"+resource, "/")] = true
+// TestProvidersAreNarrowedWhereverTheyWrite: what a provider's ClusterRoles let it write in every namespace, or in those that it
+// gives itself rights in, is watched over by policies of its own.
+func TestProvidersAreNarrowedWhereverTheyWrite(t *testing.T) {
+	cases := map[string]struct {
+		roles, policies, exempt []string
+		writes                  int
+	}{
+		// Claims are in namespaces of ours only, by refuse-claims-elsewhere; of its own configs there is one kind; events tell nobody
+		// what he may not know.
+		"provider-runtime": {
+			roles:    []string{"steading:provider-runtime"},
+			policies: []string{"refuse-provider-elsewhere", "refuse-provider-foreign-namespaces"},
+			exempt: []string{"events", "runtime.steading.dev/clusterproviderconfigs", "runtime.steading.dev/clusterproviderconfigs/status",
+				"steading.dev/contexts", "steading.dev/contexts/status", "steading.dev/environments", "steading.dev/environments/status",
+				"steading.dev/runnerpools", "steading.dev/tenants/status"},
+			writes: 8,
+		},
+		"provider-forgejo": {
+			roles:    []string{"steading:provider-forgejo", "steading:runner-spawner", "steading:runner-token-reader"},
+			policies: []string{"refuse-provider-forgejo-elsewhere"},
+			exempt:   []string{"events", "forgejo.steading.dev/clusterproviderconfigs", "forgejo.steading.dev/clusterproviderconfigs/status", "steading.dev/runnerpools/status"},
+			writes:   8,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			narrowed := map[string]bool{}
+			for _, p := range tc.policies {
+				for _, r := range policies(t)[p].Spec.MatchConstraints.ResourceRules {
+					for id := range grants([]rbacv1.PolicyRule{{APIGroups: r.APIGroups, Resources: r.Resources}}) {
+						narrowed[strings.TrimPrefix(id, "/")] = true
+					}
 				}
 			}
-		}
-	}
-	writes := 0
-	for _, r := range clusterRole(t, "steading:provider-runtime").Rules {
-		if !slices.ContainsFunc(r.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch", "bind"}, v) }) {
-			continue
-		}
-		for _, g := range r.APIGroups {
-			for _, resource := range r.Resources {
-				id := strings.TrimPrefix(g+"/"+resource, "/")
-				if slices.Contains(exempt, id) {
-					continue
-				}
-				writes++
-				if !narrowed[id] {
-					t.Errorf("the provider may write %s in any namespace: want a policy that narrows it", id)
+			writes := 0
+			for _, role := range tc.roles {
+				for id, verbs := range grants(clusterRole(t, role).Rules) {
+					id = strings.TrimPrefix(id, "/")
+					if slices.Contains(tc.exempt, id) || !slices.ContainsFunc(verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch", "bind"}, v) }) {
+						continue
+					}
+					writes++
+					if !narrowed[id] {
+						t.Errorf("%s lets the provider write %s in any namespace: want a policy that narrows it", role, id)
+					}
 				}
 			}
-		}
-	}
-	if writes < 8 {
-		t.Errorf("found %d kinds that the provider writes in any namespace, want at least 8: the test looks in the wrong place", writes)
+			if writes < tc.writes {
+				t.Errorf("found %d kinds that the provider writes in any namespace, want at least %d: the test looks in the wrong place", writes, tc.writes)
+			}
+		})
 	}
 }
 
@@ -264,7 +278,7 @@ func TestNoRoleGivesMoreThanItHas(t *testing.T) {
 						if slices.Contains([]string{"*", "escalate", "impersonate"}, verb) {
 							t.Errorf("%s %s may %s %s", kind, role.Name, verb, id)
 						}
-						if verb == "bind" && role.Name != "steading:provider-runtime" {
+						if verb == "bind" && role.Name != "steading:provider-runtime" && role.Name != "steading:provider-forgejo" {
 							t.Errorf("%s %s may bind %s", kind, role.Name, id)
 						}
 					}

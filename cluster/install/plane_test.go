@@ -18,6 +18,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/cluster/local"
 )
@@ -37,7 +38,10 @@ var (
 	crossplane = account(local.CrossplaneNamespace, "crossplane")
 	provider   = account("steading-system", "provider-runtime")
 	// packaged is the provider installed as a package, to which Crossplane's RBAC manager gives all Secrets and more.
-	packaged            = account(local.CrossplaneNamespace, "provider-runtime")
+	packaged = account(local.CrossplaneNamespace, "provider-runtime")
+	// forgejo is the provider of runner pools, and packagedForgejo the same installed as a package.
+	forgejo             = account("steading-system", "provider-forgejo")
+	packagedForgejo     = account(local.CrossplaneNamespace, "provider-forgejo")
 	function            = account("steading-system", "function-steading")
 	deployer            = account("acme-dev", "steading-deployer")
 	garbageCollector    = account("kube-system", "generic-garbage-collector")
@@ -70,7 +74,7 @@ func (c *cluster) as(t *testing.T, u user) client.Client {
 
 var testScheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, runtimev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, runtimev1.AddToScheme, forgejov1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err) // Two kinds of one name: a mistake of ours.
 		}
@@ -99,7 +103,7 @@ func startCluster(t *testing.T) *cluster {
 	}
 	all := files(t)
 	namespaces := slices.IndexFunc(all, func(f string) bool { return !strings.HasPrefix(filepath.Base(f), "00-") })
-	for _, paths := range [][]string{{"../../package/provider-runtime/crds", "testdata/httproutes.yaml"}, all[:namespaces], {"testdata/fixtures.yaml"}} {
+	for _, paths := range [][]string{{"../../package/provider-runtime/crds", "../../package/provider-forgejo/crds", "testdata/httproutes.yaml", "testdata/virtualmachines.yaml"}, all[:namespaces], {"testdata/fixtures.yaml"}} {
 		if err := p.ApplyFiles(t.Context(), paths...); err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,8 @@ var boundLater = []struct{ account, role, in string }{
 	{names.Deployer, names.EnvironmentDeployerRole, "namespaces of environments"},
 	{"provider-runtime", names.ContextCredentialReader, power.OfTenants + "while they have contexts"},
 	{"provider-runtime", names.ComponentValuesReader, power.OfTenants + "while components have values there"},
+	{names.ProviderForgejo, names.TokenReaderRole, power.OfTenants + "while they have runner pools"},
+	{names.ProviderForgejo, names.RunnerSpawnerRole, "namespaces for runners, while pools name them"},
 }
 
 // installed is what cluster/install gives, as far as it is about power.

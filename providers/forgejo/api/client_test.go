@@ -1,9 +1,11 @@
 package api_test
 
 import (
+	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -77,6 +79,26 @@ func TestCertificateIsVerified(t *testing.T) {
 	cfg.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
 	if _, err := newClient(t, cfg).Jobs(t.Context(), nil); err != nil {
 		t.Errorf("a certificate of the CA: %v", err)
+	}
+}
+
+// TestAddressesAreJudgedByTheDialer and by nothing before it, as a proxy would be.
+func TestAddressesAreJudgedByTheDialer(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	w := newWorld(t)
+	token, err := w.AddToken("root", "all")
+	must(t, err)
+	var asked []string
+	refuse := errors.New("private addresses are not allowed")
+	c := newClient(t, api.Config{URL: "http://git.example.com", Token: token, Scope: api.Instance(), Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+		asked = append(asked, address)
+		return nil, refuse
+	}})
+	if _, err := c.Jobs(t.Context(), nil); !errors.Is(err, api.ErrUnavailable) || !strings.Contains(err.Error(), refuse.Error()) {
+		t.Errorf("have %v", err)
+	}
+	if diff := cmp.Diff([]string{"git.example.com:80"}, asked); diff != "" {
+		t.Errorf("-want, +have:\n%s", diff)
 	}
 }
 

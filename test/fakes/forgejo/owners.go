@@ -85,7 +85,7 @@ func (s *Server) AddRepository(owner, name string, private bool) error {
 // AddToken makes a token of a user with scopes: all, or read: and write: of admin, organization, repository and user.
 func (s *Server) AddToken(user string, scopes ...string) (string, error) {
 	defer s.lock()()
-	value := random(20)
+	value := newToken()
 	return value, s.addToken(value, user, scopes)
 }
 
@@ -172,9 +172,9 @@ func (s *Server) DeleteOwner(name string) error {
 	return nil
 }
 
-// random bytes, in hex.
-func random(n int) string {
-	b := make([]byte, n)
+// newToken is 40 hexadecimal digits, as Forgejo's are.
+func newToken() string {
+	b := make([]byte, 20)
 	_, _ = rand.Read(b) // It never fails.
 	return hex.EncodeToString(b)
 }

@@ -322,5 +322,5 @@ func (s *Server) deregisterRunner(c *scoped) answer {
 
 // registrationToken is deprecated, and taken by no procedure here.
 func (s *Server) registrationToken(*scoped) answer {
-	return jsonAnswer(http.StatusOK, map[string]string{"token": random(20)})
+	return jsonAnswer(http.StatusOK, map[string]string{"token": newToken()})
 }

@@ -72,7 +72,7 @@ func (r *runner) editableBy(o *owner, in *repo) bool {
 // register a runner of an owner, of a repository, or of the instance.
 func (s *Server) register(name, description string, ephemeral bool, o *owner, in *repo) *runner {
 	r := &runner{
-		id: s.nextID(), uuid: string(uuid.NewUUID()), token: random(20), name: cut(name), description: description,
+		id: s.nextID(), uuid: string(uuid.NewUUID()), token: newToken(), name: cut(name), description: description,
 		owner: o, repo: in, ephemeral: ephemeral, created: s.now(), fetched: map[string]*task{},
 	}
 	r.registered = r.uuid

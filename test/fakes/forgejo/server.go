@@ -78,6 +78,7 @@ func New(o Options) *Server {
 	}
 	s.handleREST()
 	s.handleProcedures()
+	s.handleControl()
 	return s
 }
 
