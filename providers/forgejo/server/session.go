@@ -88,6 +88,9 @@ func (s *Session) Client() *api.Client { return s.client }
 // Server is the server's URL, written one way: sessions of one server agree in it.
 func (s *Session) Server() string { return s.url }
 
+// ID tells sessions apart. It has no secret in it, and is not to be shown all the same.
+func (s *Session) ID() string { return s.key }
+
 // Look is the last one, false if there was none or the server has failed since.
 func (s *Session) Look() (Look, bool) {
 	s.mu.Lock()

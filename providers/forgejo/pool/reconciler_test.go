@@ -1,0 +1,558 @@
+package pool
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/apis/names"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/test/fakes/forgejo"
+)
+
+func TestAQueuedJobGetsARunner(t *testing.T) {
+	w := newWorld(t)
+	w.queue(2)
+	w.look()
+	all := w.have(2)
+	i := all[0]
+	if len(i.Name) != len("acme-linux-")+suffix || !strings.HasPrefix(i.Name, "acme-linux-") {
+		t.Errorf("its name is %s", i.Name)
+	}
+	if !metav1.IsControlledBy(&i, w.get()) || len(i.Finalizers) != 1 || i.Labels[names.LabelPool] != "acme-linux" || i.Labels[names.LabelComposite] != "xr" {
+		t.Errorf("its metadata is %+v", i.ObjectMeta)
+	}
+	if i.Spec.ForProvider.Job == nil || i.Spec.ForProvider.Job.Handle == "" || i.Spec.ForProvider.Config.JobNamespace != "acme-ci" {
+		t.Errorf("it is made with %+v", i.Spec.ForProvider)
+	}
+	w.look()
+	w.have(2)
+	o := w.get().Status.AtProvider
+	if diff := cmp.Diff([]int32{2, 2, 0, 2}, []int32{o.Waiting, o.Available, o.Active, o.Live}); diff != "" {
+		t.Errorf("waiting, available, active, live: -want, +got:\n%s", diff)
+	}
+}
+
+// TestRunnersThatTheCacheDoesNotShow are not made again.
+func TestRunnersThatTheCacheDoesNotShow(t *testing.T) {
+	w := newWorld(t)
+	w.through(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+		if _, ok := l.(*forgejov1.RunnerInstanceList); ok {
+			return nil // It never catches up.
+		}
+		return c.List(ctx, l, opts...)
+	}})
+	w.queue(3)
+	for range 5 {
+		w.look()
+	}
+	w.have(3)
+	// One that was killed by hand is made up for, though the cache does not show that either.
+	i := w.instances()[0]
+	w.must(w.kube.Delete(context.Background(), &i))
+	w.gone(&i)
+	w.look()
+	w.have(3)
+}
+
+func TestARestartMakesNoSecondRunner(t *testing.T) {
+	w := newWorld(t)
+	w.queue(3)
+	w.look()
+	stale := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+		if _, ok := l.(*forgejov1.RunnerInstanceList); ok {
+			return nil
+		}
+		return c.List(ctx, l, opts...)
+	}}
+	w.through(stale)
+	w.look()
+	w.have(3)
+}
+
+// TestAServerThatFailsMakesNoRunner, whatever it answers, and no registration of a look that failed is swept.
+func TestAServerThatFailsMakesNoRunner(t *testing.T) {
+	for _, f := range []forgejo.Fault{
+		{Route: forgejo.RouteJobs, Kind: forgejo.FaultUnavailable},
+		{Route: forgejo.RouteJobs, Kind: forgejo.FaultHTML},
+		{Route: forgejo.RouteJobs, Kind: forgejo.FaultTruncated},
+		{Route: forgejo.RouteRunners, Kind: forgejo.FaultUnauthorized},
+	} {
+		t.Run(string(f.Kind), func(t *testing.T) {
+			w := newWorld(t)
+			w.look()
+			w.queue(3)
+			w.must(w.forgejo.SetFault(f))
+			w.failedLook()
+			w.have(0)
+			r := w.get()
+			if r.GetCondition(steading.ConditionQueueWatched).Status != corev1.ConditionFalse || r.GetCondition(xpv2.TypeReady).Status != corev1.ConditionFalse {
+				t.Errorf("the conditions are %+v", r.Status.Conditions)
+			}
+			if p := r.Status.AtProvider.LastPoll; p == nil || p.Outcome != steading.PollFailed || p.Message == "" {
+				t.Errorf("the last poll is %+v", p)
+			}
+			w.forgejo.UnsetFaults("", "")
+			w.look()
+			w.have(3)
+			if r := w.get(); r.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue || r.GetCondition(xpv2.TypeReady).ObservedGeneration != 1 {
+				t.Errorf("the conditions are %+v", r.Status.Conditions)
+			}
+		})
+	}
+}
+
+// TestAListThatLeavesARunnerOut makes no second runner, and sweeps nothing (garm#834).
+func TestAListThatLeavesARunnerOut(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.look()
+	i := w.have(1)[0]
+	w.register(&i)
+	w.clock.Step(2 * time.Second)
+	w.must(w.forgejo.SetFault(forgejo.Fault{Route: forgejo.RouteRunners, Kind: forgejo.FaultOmit, Runner: i.Status.AtProvider.Registration.ID}))
+	w.look()
+	w.have(1)
+	if w.get().Status.AtProvider.Available != 1 {
+		t.Error("it is not taken for available")
+	}
+}
+
+func TestARunnerThatIsGoneIsMadeUpFor(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.look()
+	i := w.have(1)[0]
+	w.register(&i)
+	w.look()
+	w.must(w.session().Client().Deregister(context.Background(), i.Status.AtProvider.Registration.ID))
+	w.look()
+	w.have(2)
+}
+
+func TestSixFruitlessRunnersBackOff(t *testing.T) {
+	w := newWorld(t, func(s *steading.RunnerPoolSpec) { s.FailedJobsHistoryLimit = 0 })
+	w.queue(1)
+	var waits []time.Duration
+	for n := range 6 {
+		w.look()
+		var live *forgejov1.RunnerInstance
+		for _, i := range w.instances() {
+			if !judged(&i) {
+				live = &i
+			}
+		}
+		if live == nil {
+			t.Fatalf("no runner is made for try %d", n)
+		}
+		w.judge(live, forgejov1.StartupTimeout)
+		at := w.clock.Now()
+		w.pass()
+		w.tells("StartupTimeout")
+		// A restart, and history that is gone, forget nothing.
+		w.gone(live)
+		w.restart(w.kube)
+		w.look()
+		if n := len(w.instances()); n != 0 {
+			t.Fatalf("%d runners while it backs off", n)
+		}
+		r := w.written()
+		if c := r.GetCondition(steading.ConditionRunnersMade); c.Reason != steading.ReasonBackingOff || r.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+			t.Errorf("the conditions are %+v", r.Status.Conditions)
+		}
+		if len(r.Status.AtProvider.Reasons) != 1 || !strings.HasPrefix(r.Status.AtProvider.Reasons[0], "backing off until") {
+			t.Errorf("the reasons are %v", r.Status.AtProvider.Reasons)
+		}
+		next := r.Status.AtProvider.NextTryTime
+		waits = append(waits, next.Sub(at)/time.Second)
+		w.clock.SetTime(next.Time)
+	}
+	if diff := cmp.Diff([]time.Duration{60, 120, 240, 480, 960, 960}, waits); diff != "" {
+		t.Errorf("-want, +got seconds:\n%s", diff)
+	}
+	if o := w.get().Status; o.AtProvider.ConsecutiveFailures != 6 || o.Counted != 6 || len(o.AtProvider.Recent) != 6 {
+		t.Errorf("%d failures, %d verdicts, %d recent", o.AtProvider.ConsecutiveFailures, o.Counted, len(o.AtProvider.Recent))
+	}
+	w.look()
+	i := w.have(1)[0]
+	w.judge(&i, forgejov1.RunnerConsumed)
+	w.pass()
+	if o := w.get().Status.AtProvider; o.ConsecutiveFailures != 0 || o.NextTryTime != nil {
+		t.Errorf("one got through, and there are %d failures, next try at %v", o.ConsecutiveFailures, o.NextTryTime)
+	}
+}
+
+// TestTheNextTryNeedsNoLook: what is missing is made as soon as the time is over.
+func TestTheNextTryNeedsNoLook(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.look()
+	i := w.have(1)[0]
+	w.judge(&i, forgejov1.RunnerExited)
+	res := w.look()
+	if res.RequeueAfter <= 0 || res.RequeueAfter > 30*time.Second {
+		t.Errorf("it is looked again after %s, and the next try is in 30 s", res.RequeueAfter)
+	}
+	w.have(1)
+	w.clock.Step(res.RequeueAfter)
+	w.pass()
+	w.have(2)
+}
+
+// TestAVerdictIsCountedOnce, wherever the provider ends.
+func TestAVerdictIsCountedOnce(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		broken func(w *world) interceptor.Funcs
+	}{
+		"StatusNotWritten": {reason: "it ends between the mark and the status", broken: func(*world) interceptor.Funcs {
+			return interceptor.Funcs{SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
+				return errBroken
+			}}
+		}},
+		"MarkNotWritten": {reason: "it ends before the mark", broken: func(*world) interceptor.Funcs {
+			return interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return errBroken
+			}}
+		}},
+		"StaleCache": {reason: "the cache shows the record without its mark", broken: func(w *world) interceptor.Funcs {
+			old := w.instances()
+			return interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+				if of, ok := l.(*forgejov1.RunnerInstanceList); ok {
+					for _, i := range old {
+						of.Items = append(of.Items, *i.DeepCopy())
+					}
+					return nil
+				}
+				return c.List(ctx, l, opts...)
+			}}
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.queue(1)
+			w.look()
+			i := w.have(1)[0]
+			w.judge(&i, forgejov1.RunnerExited)
+			w.through(tc.broken(w))
+			for range 3 {
+				_, _ = w.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: linux})
+			}
+			w.restart(w.kube)
+			w.look()
+			if s := w.get().Status; s.AtProvider.ConsecutiveFailures != 1 || s.Counted != 1 {
+				t.Errorf("%s: %d failures of %d verdicts", tc.reason, s.AtProvider.ConsecutiveFailures, s.Counted)
+			}
+		})
+	}
+}
+
+func TestWhatKeepsRunnersFromBeingMadeIsSaid(t *testing.T) {
+	cases := map[string]struct {
+		edit   func(*steading.RunnerPoolSpec)
+		spoil  func(*world)
+		want   xpv2.ConditionReason
+		says   string
+		ready  corev1.ConditionStatus
+		reason string
+	}{
+		"Suspended": {edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, want: steading.ReasonSuspended, says: "spec.suspend", ready: corev1.ConditionTrue},
+		"Schedule": {edit: func(s *steading.RunnerPoolSpec) {
+			s.Schedule = []steading.ScheduledMinimum{{Start: "at eight", DurationSeconds: 60}}
+		}, want: steading.ReasonScheduleRefused, says: "spec.schedule[0]", ready: corev1.ConditionFalse},
+		"Image":    {edit: func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "" }, want: steading.ReasonRunnerImageMissing, says: "spec.pod.runnerImage", ready: corev1.ConditionFalse},
+		"Guard":    {spoil: func(w *world) { w.guard.err = errBroken }, want: steading.ReasonGuardRailsNotWritten, says: "broken", ready: corev1.ConditionFalse},
+		"Refused":  {spoil: func(w *world) { w.guard.err = refusedNamespace{} }, want: steading.ReasonJobNamespaceRefused, says: "not for you", ready: corev1.ConditionFalse},
+		"Template": {spoil: func(w *world) { w.r.check = func(forgejov1.RunnerConfig, map[string]string) error { return errBroken } }, want: steading.ReasonTemplateRefused, says: "broken", ready: corev1.ConditionFalse},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			edit := tc.edit
+			if edit == nil {
+				edit = func(*steading.RunnerPoolSpec) {}
+			}
+			w := newWorld(t, edit)
+			if tc.spoil != nil {
+				tc.spoil(w)
+			}
+			w.queue(1)
+			w.look()
+			w.have(0)
+			r := w.written()
+			if c := r.GetCondition(steading.ConditionRunnersMade); c.Status != corev1.ConditionFalse || c.Reason != tc.want || !strings.Contains(c.Message, tc.says) {
+				t.Errorf("RunnersMade is %+v", c)
+			}
+			if c := r.GetCondition(xpv2.TypeReady); c.Status != tc.ready {
+				t.Errorf("Ready is %+v", c)
+			}
+			if len(r.Status.AtProvider.Reasons) != 1 || !strings.Contains(r.Status.AtProvider.Reasons[0], "1 job waits") {
+				t.Errorf("the reasons are %v", r.Status.AtProvider.Reasons)
+			}
+		})
+	}
+}
+
+type refusedNamespace struct{}
+
+func (refusedNamespace) Error() string                { return "not for you" }
+func (refusedNamespace) Reason() xpv2.ConditionReason { return steading.ReasonJobNamespaceRefused }
+
+func TestTheOperatorsImageIsTaken(t *testing.T) {
+	w := newWorld(t, func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "" })
+	config := &forgejov1.ClusterProviderConfig{}
+	w.must(w.kube.Get(context.Background(), client.ObjectKey{Name: names.DefaultProviderConfig}, config))
+	config.Spec.RunnerImage = "operator:1"
+	w.must(w.kube.Update(context.Background(), config))
+	w.queue(1)
+	w.look()
+	if image := w.have(1)[0].Spec.ForProvider.Config.Pod.RunnerImage; image != "operator:1" {
+		t.Errorf("the image is %q", image)
+	}
+}
+
+func TestAnEditDrainsWhatItMust(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.look()
+	w.edit(func(s *steading.RunnerPoolSpec) { s.MaxRunners = 20 })
+	w.pass()
+	if w.have(1)[0].Spec.ForProvider.Drain {
+		t.Error("another maximum drains it")
+	}
+	w.edit(func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "runner:13" })
+	w.pass()
+	if !w.have(1)[0].Spec.ForProvider.Drain {
+		t.Error("another image does not drain it")
+	}
+	w.look()
+	w.have(2)
+}
+
+func TestHistoryIsDeletedBeyondItsLimits(t *testing.T) {
+	w := newWorld(t, func(s *steading.RunnerPoolSpec) { s.SuccessfulJobsHistoryLimit = 1 })
+	w.queue(2)
+	w.look()
+	for n, i := range w.have(2) {
+		w.clock.Step(time.Duration(n+1) * time.Second)
+		w.judge(&i, forgejov1.RunnerConsumed)
+	}
+	w.pass()
+	deleted := 0
+	for _, i := range w.instances() {
+		if i.DeletionTimestamp != nil {
+			deleted++
+		}
+	}
+	if deleted != 1 {
+		t.Errorf("%d of 2 are deleted, at a limit of 1", deleted)
+	}
+}
+
+// TestSweep takes what is this pool's and no record accounts for, and nothing else.
+func TestSweep(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.look()
+	i := w.have(1)[0]
+	w.register(&i)
+	others := map[string]string{
+		"a person's":          "runs on my laptop",
+		"another pool's":      names.RegistrationMark("other", "acme-mac-00000001"),
+		"this pool's, of old": names.RegistrationMark("xr", "acme-linux-00000000"),
+	}
+	for name, description := range others {
+		_, err := w.session().Client().Register(context.Background(), name, description)
+		w.must(err)
+	}
+	labels := func(runner, uid string) map[string]string {
+		return map[string]string{names.LabelPool: "acme-linux", names.LabelRunner: runner, names.LabelComposite: uid}
+	}
+	for _, o := range []client.Object{
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: "orphan", UID: "1", Labels: labels("acme-linux-00000000", "xr")}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: "orphan", UID: "2", Labels: labels("acme-linux-00000000", "xr")}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: "kept", UID: "3", Labels: labels(i.Name, "xr")}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: "another", UID: "4", Labels: labels("acme-linux-00000000", "other")}},
+	} {
+		w.must(w.kube.Create(context.Background(), o))
+	}
+	w.clock.Step(sweeping)
+	w.look()
+	var left []string
+	for _, r := range w.forgejo.Registrations() {
+		if r.Deleted.IsZero() {
+			left = append(left, r.Name)
+		}
+	}
+	if len(left) != 3 {
+		t.Errorf("the registrations %v are left", left)
+	}
+	for _, name := range left {
+		if name == "this pool's, of old" {
+			t.Error("what is left over of this pool is not swept")
+		}
+	}
+	jobs, secrets := &batchv1.JobList{}, &corev1.SecretList{}
+	w.must(w.kube.List(context.Background(), jobs, client.InNamespace("acme-ci")))
+	w.must(w.kube.List(context.Background(), secrets, client.InNamespace("acme-ci")))
+	if len(jobs.Items) != 2 || len(secrets.Items) != 0 {
+		t.Errorf("%d jobs and %d Secrets are left", len(jobs.Items), len(secrets.Items))
+	}
+}
+
+func TestATokenThatIsGoneStopsNewRunnersOnly(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.look()
+	w.must(w.kube.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "forgejo-pat"}}))
+	w.r.memories.of(linux).token.Store(true) // The watch tells.
+	w.queue(1)
+	w.look()
+	w.have(1)
+	if c := w.get().GetCondition(steading.ConditionQueueWatched); c.Reason != steading.ReasonTokenMissing {
+		t.Errorf("QueueWatched is %+v", c)
+	}
+	if w.session().Poll().Outcome != steading.PollSucceeded {
+		t.Error("what becomes of the runners that are out is not watched any more")
+	}
+}
+
+func TestAPoolGoesAfterItsRunners(t *testing.T) {
+	w := newWorld(t)
+	w.queue(2)
+	w.look()
+	w.have(2)
+	w.must(w.kube.Delete(context.Background(), w.get()))
+	w.pass()
+	for _, i := range w.have(2) {
+		if i.DeletionTimestamp == nil {
+			t.Errorf("%s is not deleted", i.Name)
+		}
+	}
+	if len(w.guard.released) > 0 || w.isGone() {
+		t.Fatal("it goes before its runners")
+	}
+	if c := w.get().GetCondition(xpv2.TypeReady); c.Reason != xpv2.ReasonDeleting || !strings.Contains(c.Message, "waiting until the runners") {
+		t.Errorf("Ready is %+v", c)
+	}
+	for _, i := range w.instances() {
+		w.gone(&i)
+	}
+	w.pass()
+	if !w.isGone() || len(w.guard.released) != 1 {
+		t.Errorf("gone: %t, released: %v", w.isGone(), w.guard.released)
+	}
+	if len(w.r.memories.all) != 0 {
+		t.Error("it is remembered")
+	}
+}
+
+// TestAPoolGoesWithoutItsServer, its token or its job namespace (ARC#4655, #4484).
+func TestAPoolGoesWithoutItsServer(t *testing.T) {
+	w := newWorld(t)
+	w.look()
+	w.must(w.forgejo.SetFault(forgejo.Fault{Kind: forgejo.FaultUnavailable}))
+	w.must(w.kube.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "forgejo-pat"}}))
+	w.must(w.kube.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acme-ci"}}))
+	w.restart(w.kube)
+	w.must(w.kube.Delete(context.Background(), w.get()))
+	w.pass()
+	if !w.isGone() {
+		t.Error("it does not go")
+	}
+}
+
+func TestAPoolThatTakesLongToGoSaysWhatItWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.look()
+	claim := &steading.RunnerPool{}
+	key := client.ObjectKey{Namespace: "tenant-acme", Name: "linux"}
+	w.must(w.kube.Get(context.Background(), key, claim))
+	claim.Finalizers = []string{"x"}
+	w.must(w.kube.Update(context.Background(), claim))
+	w.must(w.kube.Delete(context.Background(), claim))
+	w.must(w.kube.Delete(context.Background(), w.get()))
+	phase := func() steading.RunnerPoolPhase {
+		w.must(w.kube.Get(context.Background(), key, claim))
+		return claim.Status.Phase
+	}
+	w.clock.SetTime(w.get().DeletionTimestamp.Time)
+	w.pass()
+	if phase() != steading.RunnerPoolDeleting {
+		t.Errorf("the phase is %s", phase())
+	}
+	w.clock.Step(patience)
+	w.pass()
+	if phase() != steading.RunnerPoolDeletionBlocked || !strings.Contains(claim.Status.Message, w.instances()[0].Name) {
+		t.Errorf("the phase is %s: %s", phase(), claim.Status.Message)
+	}
+}
+
+func TestStatusIsWrittenSeldom(t *testing.T) {
+	w := newWorld(t)
+	writes := 0
+	w.through(interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		writes++
+		return c.SubResource(sub).Update(ctx, o, opts...)
+	}})
+	w.queue(3)
+	w.look()
+	writes = 0
+	for _, i := range w.have(3) {
+		w.register(&i)
+		w.pass()
+	}
+	if writes > 0 {
+		t.Errorf("%d writes within two seconds", writes)
+	}
+	w.clock.Step(seldom)
+	if res := w.pass(); writes != 1 || res.RequeueAfter < time.Minute {
+		t.Errorf("%d writes, and the next pass in %s", writes, res.RequeueAfter)
+	}
+	w.clock.Step(seldom)
+	w.pass()
+	if writes != 1 {
+		t.Errorf("%d writes though nothing changed", writes)
+	}
+}
+
+func TestAFailedCreateIsMadeUpForByAnotherLook(t *testing.T) {
+	w := newWorld(t)
+	broken := true
+	w.through(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if _, ok := o.(*forgejov1.RunnerInstance); ok && broken {
+			return errBroken
+		}
+		return c.Create(ctx, o, opts...)
+	}})
+	w.look()
+	w.queue(2)
+	w.clock.Step(30 * time.Second)
+	w.until("the server is looked at", func() bool {
+		l, _ := w.session().Look()
+		return l.Number > w.looked
+	})
+	if _, err := w.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: linux}); err == nil || !strings.Contains(err.Error(), "2 of 2 runners") {
+		t.Fatalf("error %v", err)
+	}
+	if c := w.get().GetCondition(xpv2.TypeSynced); c.Status != corev1.ConditionFalse {
+		t.Errorf("Synced is %+v", c)
+	}
+	broken = false
+	l, _ := w.session().Look()
+	w.looked = l.Number
+	w.look()
+	w.have(2)
+}

@@ -1,0 +1,70 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/apis/names"
+)
+
+// countVerdicts that are not counted yet, and tell of them. The mark on the record comes first, and says what is counted since:
+// ending between it and the status neither loses a verdict nor counts it twice. A record that the cache shows as it was before
+// it was marked is not marked again, since it changed.
+func (p *pass) countVerdicts(ctx context.Context) error {
+	p.tally = p.tallied()
+	for _, i := range uncounted(p.instances) {
+		next := p.tally.count(i, time.Duration(p.runner.Spec.ForProvider.Settings.PollIntervalSeconds)*time.Second)
+		err := p.mark(ctx, i, next)
+		if kerrors.IsConflict(err) {
+			// It will be seen as it is.
+			continue
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return errors.Wrapf(err, "cannot mark the verdict of RunnerInstance %s as counted", i.Name)
+		}
+		p.tally, p.memory.tally = next, next
+		p.ended = append(p.ended, i)
+		p.tell(ctx, i)
+	}
+	return nil
+}
+
+// tallied so far: by the status, by the records and by memory, whichever counted most.
+func (p *pass) tallied() Tally {
+	o := p.runner.Status.AtProvider
+	t := Tally{Verdicts: p.runner.Status.Counted, Failures: o.ConsecutiveFailures}
+	if o.NextTryTime != nil {
+		t.Next = o.NextTryTime.UTC()
+	}
+	if p.memory.tally.Verdicts > t.Verdicts {
+		t = p.memory.tally
+	}
+	return tallied(t, p.instances)
+}
+
+func (p *pass) mark(ctx context.Context, i *forgejov1.RunnerInstance, t Tally) error {
+	before := i.DeepCopy()
+	metav1.SetMetaDataAnnotation(&i.ObjectMeta, names.AnnotationCounted, t.mark())
+	return p.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// tell of a verdict.
+func (p *pass) tell(ctx context.Context, i *forgejov1.RunnerInstance) {
+	o := i.Status.AtProvider
+	e := event.Event{Type: event.TypeNormal, Reason: event.Reason(o.Reason), Message: "runner " + i.Name}
+	if o.Message != "" {
+		e.Message += ": " + o.Message
+	}
+	if o.Phase == forgejov1.RunnerFailed {
+		e.Type = event.TypeWarning
+	}
+	p.report.Event(ctx, claimOf(p.runner), e)
+	countVerdict(p.key, i)
+}
