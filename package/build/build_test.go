@@ -359,7 +359,7 @@ func TestOurOwnTreeBuilds(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, n := range []string{"configuration-steading", "function-steading", "provider-runtime"} {
+	for _, n := range []string{"configuration-steading", "function-steading", "provider-forgejo", "provider-runtime"} {
 		if a[n].Digest == "" {
 			t.Fatalf("package %s was not built", n)
 		}
