@@ -43,25 +43,26 @@ type ending struct {
 // A run is a pod on the node.
 type run struct {
 	pod *corev1.Pod // As it was seen first.
-	// terminate is closed when the runner is asked to end.
-	terminate chan struct{}
-	once      sync.Once
-	killed    <-chan struct{}
-	kill      context.CancelFunc
+	// leaving is closed when the pod is being deleted, and asked when that leaves the runner time to end.
+	leaving, asked chan struct{}
+	leave, ask     sync.Once
+	killed         <-chan struct{}
+	kill           context.CancelFunc
 }
 
 func newRun(ctx context.Context, pod *corev1.Pod) *run {
 	ctx, kill := context.WithCancel(ctx)
-	return &run{pod: pod, terminate: make(chan struct{}), killed: ctx.Done(), kill: kill}
+	return &run{pod: pod, leaving: make(chan struct{}), asked: make(chan struct{}), killed: ctx.Done(), kill: kill}
 }
 
-// stop the runner: it is asked to end, and killed after a while if it has not.
+// stop the runner: it is asked to end, and killed after a while if it has not. Without a while it is not asked.
 func (r *run) stop(grace time.Duration) {
-	r.once.Do(func() { close(r.terminate) })
+	r.leave.Do(func() { close(r.leaving) })
 	if grace == 0 {
 		r.kill()
 		return
 	}
+	r.ask.Do(func() { close(r.asked) })
 	time.AfterFunc(grace, r.kill)
 }
 
@@ -71,7 +72,7 @@ func (n *Node) play(ctx context.Context, r *run) {
 	e := n.live(ctx, r)
 	n.report(ctx, r.pod, terminated(r.pod, e))
 	select {
-	case <-r.terminate:
+	case <-r.leaving:
 		n.remove(ctx, r.pod)
 	default:
 	}
@@ -86,7 +87,7 @@ func (n *Node) live(ctx context.Context, r *run) ending {
 	if kind == FaultImagePull {
 		n.report(ctx, r.pod, unpulled(r.pod))
 		select {
-		case <-r.terminate:
+		case <-r.leaving:
 		case <-r.killed:
 		}
 		return ending{code: killed, reason: "Error"}
@@ -111,7 +112,7 @@ func (n *Node) execute(ctx context.Context, r *run, o onejob.Options, kind Fault
 		o.Client.Transport = mortal{n.transport, kill}
 	}
 	if kind != FaultIgnoresStop {
-		o.Stop = r.terminate
+		o.Stop = r.asked
 		go func() {
 			<-r.killed
 			kill()
@@ -168,7 +169,7 @@ func (n *Node) prepare(ctx context.Context, r *run) (onejob.Options, error) {
 			n.report(ctx, r.pod, creating(r.pod))
 		}
 		select {
-		case <-r.terminate:
+		case <-r.leaving:
 			return o, err
 		case <-r.killed:
 			return o, err
