@@ -19,7 +19,10 @@ import (
 	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	"github.com/steading-dev/steading/apis/names"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/child"
 	"github.com/steading-dev/steading/providers/forgejo/instance"
+	"github.com/steading-dev/steading/providers/forgejo/namespace"
+	"github.com/steading-dev/steading/providers/forgejo/pool"
 	"github.com/steading-dev/steading/providers/forgejo/server"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
@@ -102,6 +105,10 @@ func setup(mgr manager.Manager, o kit.Options, f flags) error {
 	})
 	if err := mgr.Add(servers); err != nil {
 		return errors.Wrap(err, "cannot add the sessions with servers to the manager")
+	}
+	guard := namespace.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock)
+	if err := pool.Setup(mgr, pool.Options{Options: o, Servers: servers, Guard: guard, Check: child.Check}); err != nil {
+		return err
 	}
 	return instance.Setup(mgr, instance.Options{Options: o, Servers: servers, LetGoAfter: f.DeregisterFor})
 }

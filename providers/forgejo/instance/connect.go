@@ -28,5 +28,5 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.RunnerInstance) (m
 	if err := c.tracker.Track(ctx, mg); err != nil {
 		return nil, errors.Wrap(err, "cannot record that the provider config is in use")
 	}
-	return &external{connector: c, mark: c.marks.of(mg.UID, c.o.Clock.Now())}, nil
+	return &external{connector: c, mark: c.marks.of(mg.UID)}, nil
 }

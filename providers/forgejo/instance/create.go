@@ -17,10 +17,14 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/providers/forgejo/api"
 	"github.com/steading-dev/steading/providers/forgejo/child"
+	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
 // patience with a job namespace that refuses the provider: a right that was just given takes a moment to be known.
 const patience = 30 * time.Second
+
+// soon is when a runner that was made is looked at, once the caches have most likely seen it: its child is recorded then.
+const soon = 20 * time.Millisecond
 
 // Create goes on where the last one stopped: it registers the runner, records what it registered as, makes sure that the
 // server took it for one job only, writes its credential and makes its child.
@@ -41,7 +45,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.RunnerInstance) (man
 	if err := e.makeChild(ctx, mg); err != nil {
 		return managed.ExternalCreation{}, err
 	}
-	spawned(mg, e.o.Clock.Since(e.mark.seen))
+	kit.After(ctx, soon)
 	return managed.ExternalCreation{}, nil
 }
 

@@ -10,8 +10,6 @@ import (
 // A mark is since when something is so, of what no object tells. It is kept in memory: after a restart everything is so since
 // then, and a verdict that needs it comes later, never earlier.
 type mark struct {
-	// seen is when the record was first looked at.
-	seen time.Time
 	// registered is when the runner was registered by this process.
 	registered time.Time
 	// gone, ended and idle are since when the registration is gone, the runner ended, and an answer of the server said that it
@@ -26,14 +24,14 @@ type marks struct {
 }
 
 // of an instance. Only one look at it is at work at a time.
-func (m *marks) of(uid types.UID, now time.Time) *mark {
+func (m *marks) of(uid types.UID) *mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.by == nil {
 		m.by = map[types.UID]*mark{}
 	}
 	if m.by[uid] == nil {
-		m.by[uid] = &mark{seen: now}
+		m.by[uid] = &mark{}
 	}
 	return m.by[uid]
 }

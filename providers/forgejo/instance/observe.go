@@ -209,7 +209,6 @@ func (e *external) conclude(ctx context.Context, mg *v1alpha1.RunnerInstance, v 
 	if err := e.children.client.Status().Update(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, errors.Wrap(err, "cannot write the verdict down")
 	}
-	concluded(mg)
 	return managed.ExternalObservation{ResourceExists: true}, nil
 }
 
