@@ -35,7 +35,7 @@ func (p *pass) connect(ctx context.Context) error {
 	p.informed.Of(ctx, p.key.Name, referred.Subject{Resource: referred.Secrets, Key: secret})
 
 	session, err := p.renew(ctx)
-	known := (*server.Problem)(nil)
+	known := (*server.UnusableError)(nil)
 	if err != nil && !errors.As(err, &known) {
 		// Somebody may have taken the right away.
 		p.memory.right = false

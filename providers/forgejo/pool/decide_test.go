@@ -15,20 +15,20 @@ import (
 	"github.com/steading-dev/steading/providers/forgejo/api"
 )
 
-// group of n runners alike, with ids from a number on.
-func group(n int, from int64, edit ...func(*forgejov1.RunnerInstance)) []forgejov1.RunnerInstance {
+// group of n runners alike, with ids from 1 on.
+func group(n int, edit ...func(*forgejov1.RunnerInstance)) []forgejov1.RunnerInstance {
 	var all []forgejov1.RunnerInstance
 	for k := range n {
-		id := from + int64(k)
+		id := int64(k + 1)
 		all = append(all, instance(fmt.Sprintf("acme-linux-%08d", id), append([]func(*forgejov1.RunnerInstance){registered(id)}, edit...)...))
 	}
 	return all
 }
 
-func states(n int, from int64, s api.RunnerStatus) map[int64]api.RunnerStatus {
+func states(n int, s api.RunnerStatus) map[int64]api.RunnerStatus {
 	all := map[int64]api.RunnerStatus{}
 	for k := range n {
-		all[from+int64(k)] = s
+		all[int64(k+1)] = s
 	}
 	return all
 }
@@ -47,33 +47,33 @@ func TestSpawn(t *testing.T) {
 	}{
 		"Nothing":            {reason: "an empty queue needs no runner", limit: 10, want: 0},
 		"Queue":              {reason: "each waiting job gets a runner", waiting: 3, limit: 10, want: 3},
-		"PolledTwice":        {reason: "runners that have not connected yet count (ARC#4374)", waiting: 3, limit: 10, instances: group(3, 1), states: states(3, 1, api.RunnerOffline), want: 0},
+		"PolledTwice":        {reason: "runners that have not connected yet count (ARC#4374)", waiting: 3, limit: 10, instances: group(3), states: states(3, api.RunnerOffline), want: 0},
 		"NotRegisteredYet":   {reason: "nor do those that have not even registered", waiting: 1, limit: 10, instances: []forgejov1.RunnerInstance{instance("acme-linux-00000001")}, want: 0},
-		"MinimumOnTop":       {reason: "spares are on top of what is busy (ARC#2968)", minimum: 2, limit: 6, instances: group(5, 1, active), states: states(5, 1, api.RunnerActive), want: 1},
+		"MinimumOnTop":       {reason: "spares are on top of what is busy (ARC#2968)", minimum: 2, limit: 6, instances: group(5, active), states: states(5, api.RunnerActive), want: 1},
 		"MinimumOnTopDemand": {reason: "and on top of demand", waiting: 3, minimum: 2, limit: 10, want: 5},
 		"Max":                {reason: "never above max", waiting: 50, limit: 10, want: 10},
-		"NeverScaledDown":    {reason: "too many idle runners make a negative number, which is none", minimum: 1, limit: 10, instances: group(3, 1), states: states(3, 1, api.RunnerIdle), want: 0},
-		"MaxLowered":         {reason: "below what is live it stops none and makes none", waiting: 5, limit: 2, instances: group(4, 1, active), states: states(4, 1, api.RunnerActive), want: 0},
+		"NeverScaledDown":    {reason: "too many idle runners make a negative number, which is none", minimum: 1, limit: 10, instances: group(3), states: states(3, api.RunnerIdle), want: 0},
+		"MaxLowered":         {reason: "below what is live it stops none and makes none", waiting: 5, limit: 2, instances: group(4, active), states: states(4, api.RunnerActive), want: 0},
 		"MaxZero":            {reason: "0 makes no runners", waiting: 5, limit: 0, want: 0},
-		"Stolen":             {reason: "a runner that took another's job is made up for", waiting: 1, limit: 10, instances: group(1, 1, madeFor(job(1))), states: states(1, 1, api.RunnerActive), want: 1},
-		"FailedRecords":      {reason: "judged runners hold no slot (ARC#3685)", waiting: 2, limit: 2, instances: group(9, 1, ended(forgejov1.StartupTimeout, -time.Minute)), want: 2},
-		"NotReleased":        {reason: "one that is judged and runs still holds its slot", waiting: 2, limit: 2, instances: group(1, 1, ended(forgejov1.JobTimeout, -time.Minute), func(i *forgejov1.RunnerInstance) { i.Status.AtProvider.Released = false }), want: 1},
-		"NeverReleased":      {reason: "but not for ever, on a node that is dead", waiting: 2, limit: 2, instances: group(1, 1, ended(forgejov1.JobTimeout, -6*time.Minute), func(i *forgejov1.RunnerInstance) { i.Status.AtProvider.Released = false }), want: 2},
-		"Draining":           {reason: "a runner that drains takes no job, and holds its slot", waiting: 2, limit: 2, instances: group(1, 1, func(i *forgejov1.RunnerInstance) { i.Spec.ForProvider.Drain = true }), states: states(1, 1, api.RunnerIdle), want: 1},
-		"Unlisted":           {reason: "one that the list leaves out, and that is there, is available", waiting: 1, limit: 10, instances: group(1, 1), want: 0},
-		"Gone":               {reason: "one that is gone is not, though it is not judged yet", waiting: 1, limit: 10, instances: group(1, 1), gone: map[int64]bool{1: true}, want: 1},
-		"RegisteredSince":    {reason: "one that was registered since the look and is gone took one of its jobs", waiting: 1, limit: 10, instances: group(1, 1, registeredAt(time.Second)), gone: map[int64]bool{1: true}, want: 0},
-		"ThroughSince":       {reason: "the same when it is judged already", waiting: 1, limit: 10, instances: group(1, 1, registeredAt(0), ended(forgejov1.RunnerConsumed, time.Second)), want: 0},
-		"GoneAndJudgedSince": {reason: "one that was gone before the look was not available, whenever it is judged", waiting: 1, limit: 10, instances: group(1, 1, registeredAt(-time.Minute), ended(forgejov1.RunnerConsumed, time.Second)), want: 1},
-		"IdleAfterActive":    {reason: "one that had a job gets no other, though its reports stall", waiting: 1, limit: 10, instances: group(1, 1, activeSince(-time.Minute)), states: states(1, 1, api.RunnerIdle), want: 1},
-		"BusySinceTheLook":   {reason: "what it took since the look is among the jobs that the look saw", waiting: 1, limit: 10, instances: group(1, 1, activeSince(time.Second)), states: states(1, 1, api.RunnerIdle), want: 0},
-		"ConsumedSince":      {reason: "the same when it is through already", waiting: 1, limit: 10, instances: group(1, 1, ended(forgejov1.RunnerConsumed, time.Second)), states: states(1, 1, api.RunnerIdle), want: 0},
+		"Stolen":             {reason: "a runner that took another's job is made up for", waiting: 1, limit: 10, instances: group(1, madeFor(job(1))), states: states(1, api.RunnerActive), want: 1},
+		"FailedRecords":      {reason: "judged runners hold no slot (ARC#3685)", waiting: 2, limit: 2, instances: group(9, ended(forgejov1.StartupTimeout, -time.Minute)), want: 2},
+		"NotReleased":        {reason: "one that is judged and runs still holds its slot", waiting: 2, limit: 2, instances: group(1, ended(forgejov1.JobTimeout, -time.Minute), func(i *forgejov1.RunnerInstance) { i.Status.AtProvider.Released = false }), want: 1},
+		"NeverReleased":      {reason: "but not for ever, on a node that is dead", waiting: 2, limit: 2, instances: group(1, ended(forgejov1.JobTimeout, -6*time.Minute), func(i *forgejov1.RunnerInstance) { i.Status.AtProvider.Released = false }), want: 2},
+		"Draining":           {reason: "a runner that drains takes no job, and holds its slot", waiting: 2, limit: 2, instances: group(1, func(i *forgejov1.RunnerInstance) { i.Spec.ForProvider.Drain = true }), states: states(1, api.RunnerIdle), want: 1},
+		"Unlisted":           {reason: "one that the list leaves out, and that is there, is available", waiting: 1, limit: 10, instances: group(1), want: 0},
+		"Gone":               {reason: "one that is gone is not, though it is not judged yet", waiting: 1, limit: 10, instances: group(1), gone: map[int64]bool{1: true}, want: 1},
+		"RegisteredSince":    {reason: "one that was registered since the look and is gone took one of its jobs", waiting: 1, limit: 10, instances: group(1, registeredAt(time.Second)), gone: map[int64]bool{1: true}, want: 0},
+		"ThroughSince":       {reason: "the same when it is judged already", waiting: 1, limit: 10, instances: group(1, registeredAt(0), ended(forgejov1.RunnerConsumed, time.Second)), want: 0},
+		"GoneAndJudgedSince": {reason: "one that was gone before the look was not available, whenever it is judged", waiting: 1, limit: 10, instances: group(1, registeredAt(-time.Minute), ended(forgejov1.RunnerConsumed, time.Second)), want: 1},
+		"IdleAfterActive":    {reason: "one that had a job gets no other, though its reports stall", waiting: 1, limit: 10, instances: group(1, activeSince(-time.Minute)), states: states(1, api.RunnerIdle), want: 1},
+		"BusySinceTheLook":   {reason: "what it took since the look is among the jobs that the look saw", waiting: 1, limit: 10, instances: group(1, activeSince(time.Second)), states: states(1, api.RunnerIdle), want: 0},
+		"ConsumedSince":      {reason: "the same when it is through already", waiting: 1, limit: 10, instances: group(1, ended(forgejov1.RunnerConsumed, time.Second)), states: states(1, api.RunnerIdle), want: 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(State{
 				Now: epoch.Add(2 * time.Second), Settings: settings(func(s *steading.RunnerPoolSpec) { s.MaxRunners = tc.limit }), Minimum: tc.minimum,
-				Look: look(1, tc.states), Jobs: jobs(tc.waiting), Instances: tc.instances, Gone: tc.gone,
+				Look: look(tc.states), Jobs: jobs(tc.waiting), Instances: tc.instances, Gone: tc.gone,
 			})
 			if diff := cmp.Diff(tc.want, len(d.Spawn)); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
@@ -104,7 +104,7 @@ func TestNothingIsDecidedByAnOldLook(t *testing.T) {
 // TestAFreedSlotTakesWhatIsLeftOfTheLook: a look decides once; a runner that takes its job meanwhile asks for no other.
 func TestAFreedSlotTakesWhatIsLeftOfTheLook(t *testing.T) {
 	two := settings(func(s *steading.RunnerPoolSpec) { s.MaxRunners = 2 })
-	s := State{Now: epoch, Settings: two, Look: look(1, nil), Jobs: jobs(3)}
+	s := State{Now: epoch, Settings: two, Look: look(nil), Jobs: jobs(3)}
 	first := Decide(s)
 	if len(first.Spawn) != 2 || first.Unserved != 1 {
 		t.Fatalf("it makes %d runners and leaves %d jobs", len(first.Spawn), first.Unserved)
@@ -126,7 +126,7 @@ func TestAFreedSlotTakesWhatIsLeftOfTheLook(t *testing.T) {
 }
 
 func TestAGateHoldsRunnersBackAndLetsThemGo(t *testing.T) {
-	s := State{Now: epoch, Settings: settings(), Look: look(1, nil), Jobs: jobs(2), Gate: &Gate{Reason: steading.ReasonBackingOff, Message: "backing off"}}
+	s := State{Now: epoch, Settings: settings(), Look: look(nil), Jobs: jobs(2), Gate: &Gate{Reason: steading.ReasonBackingOff, Message: "backing off"}}
 	held := Decide(s)
 	if len(held.Spawn) != 0 || held.Unserved != 2 {
 		t.Fatalf("it makes %d runners behind the gate", len(held.Spawn))
@@ -148,13 +148,13 @@ func TestTargetedRunnersAndSpares(t *testing.T) {
 		want      []int64 // ids of jobs, 0 for a spare
 	}{
 		"Each":       {reason: "each job gets its own", waiting: jobs(2), want: []int64{1, 2}},
-		"SpareTakes": {reason: "a spare takes the oldest, and is made up for", minimum: 1, waiting: jobs(2), instances: group(1, 1, targeted), states: states(1, 1, api.RunnerIdle), want: []int64{2, 0}},
-		"OfNoUse":    {reason: "a runner whose job was cancelled takes no other", waiting: []api.Job{job(2)}, instances: group(1, 1, targeted, madeFor(job(1))), states: states(1, 1, api.RunnerIdle), want: []int64{2}},
-		"Covered":    {reason: "a job that has its runner gets no second", waiting: jobs(2), instances: group(1, 1, targeted, madeFor(job(1))), states: states(1, 1, api.RunnerOffline), want: []int64{2}},
+		"SpareTakes": {reason: "a spare takes the oldest, and is made up for", minimum: 1, waiting: jobs(2), instances: group(1, targeted), states: states(1, api.RunnerIdle), want: []int64{2, 0}},
+		"OfNoUse":    {reason: "a runner whose job was cancelled takes no other", waiting: []api.Job{job(2)}, instances: group(1, targeted, madeFor(job(1))), states: states(1, api.RunnerIdle), want: []int64{2}},
+		"Covered":    {reason: "a job that has its runner gets no second", waiting: jobs(2), instances: group(1, targeted, madeFor(job(1))), states: states(1, api.RunnerOffline), want: []int64{2}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(State{Now: epoch, Settings: settings(), Minimum: tc.minimum, Look: look(1, tc.states), Jobs: tc.waiting, Instances: tc.instances})
+			d := Decide(State{Now: epoch, Settings: settings(), Minimum: tc.minimum, Look: look(tc.states), Jobs: tc.waiting, Instances: tc.instances})
 			if diff := cmp.Diff(tc.want, idsOf(d.Spawn)); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -178,7 +178,7 @@ func TestOwnersShareWhatThereIs(t *testing.T) {
 	owner := func(o int64) func(*api.Job) { return func(j *api.Job) { j.OwnerID = o } }
 	queue := []api.Job{job(1, owner(1)), job(2, owner(1)), job(3, owner(1)), job(4, owner(2)), job(5, owner(3))}
 	s := State{
-		Now: epoch, Look: look(1, nil), Jobs: queue,
+		Now: epoch, Look: look(nil), Jobs: queue,
 		Settings: settings(func(s *steading.RunnerPoolSpec) {
 			s.MaxRunners, s.Assignment, s.Fairness = 4, steading.AssignTargeted, steading.FairnessOwner
 		}),
@@ -209,16 +209,16 @@ func TestDrain(t *testing.T) {
 		"Numbers": {reason: "what runners are not made with drains none", edit: func(s *steading.RunnerPoolSpec) {
 			s.MinRunners, s.MaxRunners, s.SuccessfulJobsHistoryLimit, s.FailedJobsHistoryLimit, s.PollIntervalSeconds = 2, 7, 9, 9, 60
 			s.Fairness, s.Schedule = steading.FairnessOwner, []steading.ScheduledMinimum{{Start: "0 8 * * *", DurationSeconds: 60}}
-		}, instances: group(2, 1), want: 0},
-		"Labels":       {reason: "other labels drain", edit: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"arm"} }, instances: group(2, 1), want: 2},
-		"LabelsOrder":  {reason: "labels are a set", before: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"a", "b"} }, edit: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"b", "a"} }, instances: group(1, 1), want: 0},
-		"Image":        {reason: "another image drains", edit: func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "runner:13" }, instances: group(2, 1), want: 2},
-		"Template":     {reason: "another template drains", before: template(`{"spec":{"a":1}}`), edit: template(`{"spec":{"a":2}}`), instances: group(1, 1), want: 1},
-		"SameTemplate": {reason: "the same template in other words does not", before: template(`{"spec":{"a":1,"b":2}}`), edit: template(`{ "spec": {"b":2, "a":1} }`), instances: group(1, 1), want: 0},
-		"Suspend":      {reason: "suspending drains", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2, 1), states: states(2, 1, api.RunnerIdle), want: 2},
-		"JobInHand":    {reason: "a runner with a job in hand is left to finish it", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2, 1), states: map[int64]api.RunnerStatus{1: api.RunnerActive, 2: api.RunnerIdle}, want: 1},
-		"HadAJob":      {reason: "and so is one that stopped reporting on it", edit: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"arm"} }, instances: group(1, 1, activeSince(-time.Hour)), states: states(1, 1, api.RunnerIdle), want: 0},
-		"Judged":       {reason: "history is not drained", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2, 1, ended(forgejov1.RunnerConsumed, 0)), want: 0},
+		}, instances: group(2), want: 0},
+		"Labels":       {reason: "other labels drain", edit: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"arm"} }, instances: group(2), want: 2},
+		"LabelsOrder":  {reason: "labels are a set", before: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"a", "b"} }, edit: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"b", "a"} }, instances: group(1), want: 0},
+		"Image":        {reason: "another image drains", edit: func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "runner:13" }, instances: group(2), want: 2},
+		"Template":     {reason: "another template drains", before: template(`{"spec":{"a":1}}`), edit: template(`{"spec":{"a":2}}`), instances: group(1), want: 1},
+		"SameTemplate": {reason: "the same template in other words does not", before: template(`{"spec":{"a":1,"b":2}}`), edit: template(`{ "spec": {"b":2, "a":1} }`), instances: group(1), want: 0},
+		"Suspend":      {reason: "suspending drains", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2), states: states(2, api.RunnerIdle), want: 2},
+		"JobInHand":    {reason: "a runner with a job in hand is left to finish it", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2), states: map[int64]api.RunnerStatus{1: api.RunnerActive, 2: api.RunnerIdle}, want: 1},
+		"HadAJob":      {reason: "and so is one that stopped reporting on it", edit: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"arm"} }, instances: group(1, activeSince(-time.Hour)), states: states(1, api.RunnerIdle), want: 0},
+		"Judged":       {reason: "history is not drained", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2, ended(forgejov1.RunnerConsumed, 0)), want: 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestDrain(t *testing.T) {
 				tc.instances[n].Spec.ForProvider.Config = configOf(before, "")
 			}
 			config := configOf(after, "")
-			d := Decide(State{Now: epoch, Settings: after, Config: &config, Look: look(1, tc.states), Instances: tc.instances})
+			d := Decide(State{Now: epoch, Settings: after, Config: &config, Look: look(tc.states), Instances: tc.instances})
 			if diff := cmp.Diff(tc.want, len(d.Drain)); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}

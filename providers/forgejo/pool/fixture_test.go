@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +66,7 @@ func instance(name string, edit ...func(*forgejov1.RunnerInstance)) forgejov1.Ru
 
 func registered(id int64) func(*forgejov1.RunnerInstance) {
 	return func(i *forgejov1.RunnerInstance) {
-		i.Status.AtProvider.Registration = &forgejov1.Registration{ID: id, UUID: fmt.Sprint(id)}
+		i.Status.AtProvider.Registration = &forgejov1.Registration{ID: id, UUID: strconv.FormatInt(id, 10)}
 	}
 }
 
@@ -96,11 +97,11 @@ func marked(i *forgejov1.RunnerInstance) {
 func listing(states map[int64]api.RunnerStatus) map[int64]api.Runner {
 	all := map[int64]api.Runner{}
 	for id, s := range states {
-		all[id] = api.Runner{ID: id, UUID: fmt.Sprint(id), Status: s, Ephemeral: true}
+		all[id] = api.Runner{ID: id, UUID: strconv.FormatInt(id, 10), Status: s, Ephemeral: true}
 	}
 	return all
 }
 
-func look(number int64, states map[int64]api.RunnerStatus) *server.Look {
-	return &server.Look{Number: number, Began: epoch, Runners: listing(states)}
+func look(states map[int64]api.RunnerStatus) *server.Look {
+	return &server.Look{Number: 1, Began: epoch, Runners: listing(states)}
 }

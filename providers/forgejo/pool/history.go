@@ -20,7 +20,7 @@ func beyond(s State) []string {
 				kept = append(kept, i)
 			}
 		}
-		slices.SortFunc(kept, func(a, b *forgejov1.RunnerInstance) int { return later(a, b) })
+		slices.SortFunc(kept, later)
 		for _, i := range kept[min(int(limit), len(kept)):] {
 			names = append(names, i.Name)
 		}

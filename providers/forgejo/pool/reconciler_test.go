@@ -274,7 +274,7 @@ func TestWhatKeepsRunnersFromBeingMadeIsSaid(t *testing.T) {
 		}, want: steading.ReasonScheduleRefused, says: "spec.schedule[0]", ready: corev1.ConditionFalse},
 		"Image":    {edit: func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "" }, want: steading.ReasonRunnerImageMissing, says: "spec.pod.runnerImage", ready: corev1.ConditionFalse},
 		"Guard":    {spoil: func(w *world) { w.guard.err = errBroken }, want: steading.ReasonGuardRailsNotWritten, says: "broken", ready: corev1.ConditionFalse},
-		"Refused":  {spoil: func(w *world) { w.guard.err = refusedNamespace{} }, want: steading.ReasonJobNamespaceRefused, says: "not for you", ready: corev1.ConditionFalse},
+		"Refused":  {spoil: func(w *world) { w.guard.err = refusedNamespaceError{} }, want: steading.ReasonJobNamespaceRefused, says: "not for you", ready: corev1.ConditionFalse},
 		"Template": {spoil: func(w *world) { w.r.check = func(forgejov1.RunnerConfig, map[string]string) error { return errBroken } }, want: steading.ReasonTemplateRefused, says: "broken", ready: corev1.ConditionFalse},
 	}
 	for name, tc := range cases {
@@ -304,10 +304,10 @@ func TestWhatKeepsRunnersFromBeingMadeIsSaid(t *testing.T) {
 	}
 }
 
-type refusedNamespace struct{}
+type refusedNamespaceError struct{}
 
-func (refusedNamespace) Error() string                { return "not for you" }
-func (refusedNamespace) Reason() xpv2.ConditionReason { return steading.ReasonJobNamespaceRefused }
+func (refusedNamespaceError) Error() string                { return "not for you" }
+func (refusedNamespaceError) Reason() xpv2.ConditionReason { return steading.ReasonJobNamespaceRefused }
 
 func TestTheOperatorsImageIsTaken(t *testing.T) {
 	w := newWorld(t, func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "" })

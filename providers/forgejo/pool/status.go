@@ -172,7 +172,7 @@ func (p *pass) madeCondition(failed error) xpv2.Condition {
 func readyOf(watched, made xpv2.Condition) xpv2.Condition {
 	waits := made.Reason == steading.ReasonBackingOff || made.Reason == steading.ReasonSuspended
 	for _, c := range []xpv2.Condition{watched, made} {
-		if c.Status != corev1.ConditionTrue && !(c.Type == made.Type && waits) {
+		if c.Status != corev1.ConditionTrue && (c.Type != made.Type || !waits) {
 			return xpv2.Condition{
 				Type: xpv2.TypeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: c.Reason,
 				Message: fmt.Sprintf("%s: %s", c.Type, c.Message),

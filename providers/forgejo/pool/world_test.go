@@ -42,7 +42,7 @@ type world struct {
 	kube    client.WithWatch
 	forgejo *forgejo.Server
 	clock   *clocktesting.FakeClock
-	servers *server.Servers
+	stop    func() // The servers' looks.
 	guard   *fakeGuard
 	events  chan string
 	r       *Reconciler
@@ -70,7 +70,8 @@ func (uninformed) Of(context.Context, string, ...referred.Subject) {}
 func newWorld(t *testing.T, edit ...func(*steading.RunnerPoolSpec)) *world {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(epoch)
-	w := &world{t: t, clock: clock, forgejo: forgejo.New(forgejo.Options{Clock: clock}), guard: &fakeGuard{}}
+	w := &world{t: t, clock: clock, forgejo: forgejo.New(forgejo.Options{Clock: clock}), guard: &fakeGuard{}, stop: func() {}}
+	t.Cleanup(func() { w.stop() })
 	w.must(w.forgejo.AddUser("ann", false))
 	w.must(w.forgejo.AddOrganization("acme", "ann"))
 	w.must(w.forgejo.AddRepository("acme", "web", false))
@@ -114,19 +115,20 @@ func (w *world) restart(c client.Client) {
 	w.t.Helper()
 	rec := record.NewFakeRecorder(1000)
 	w.events = rec.Events
-	w.servers = server.New(server.Options{Reader: w.kube, Uncached: w.kube, ControlPlane: "https://192.0.2.1", Clock: w.clock, Log: logging.NewNopLogger()})
+	w.stop()
+	servers := server.New(server.Options{Reader: w.kube, Uncached: w.kube, ControlPlane: "https://192.0.2.1", Clock: w.clock, Log: logging.NewNopLogger()})
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	done.Go(func() { _ = w.servers.Start(ctx) })
-	w.t.Cleanup(func() {
+	done.Go(func() { _ = servers.Start(ctx) })
+	w.stop = func() {
 		cancel()
 		done.Wait()
-	})
+	}
 	w.r = newReconciler(c, w.kube, Options{
 		Options: kit.Options{
 			Log: logging.NewNopLogger(), Clock: w.clock, Poll: kit.Poll{Ready: time.Hour, NotReady: time.Hour}, Claims: kit.NewClaimReporter(w.kube, w.kube, rec),
 		},
-		Servers: w.servers, Guard: w.guard, Check: func(forgejov1.RunnerConfig, map[string]string) error { return nil },
+		Servers: servers, Guard: w.guard, Check: func(forgejov1.RunnerConfig, map[string]string) error { return nil },
 	})
 	w.r.informed = uninformed{}
 	w.looked = 0
@@ -199,13 +201,10 @@ func (w *world) failedLook() {
 	w.pass()
 }
 
-func (w *world) queue(n int, labels ...string) {
+func (w *world) queue(n int) {
 	w.t.Helper()
-	if len(labels) == 0 {
-		labels = []string{"docker"}
-	}
 	for range n {
-		_, err := w.forgejo.Queue(forgejo.NewJob{Repository: "acme/web", Labels: labels})
+		_, err := w.forgejo.Queue(forgejo.NewJob{Repository: "acme/web", Labels: []string{"docker"}})
 		w.must(err)
 	}
 }

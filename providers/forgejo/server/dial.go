@@ -54,7 +54,7 @@ func (d *dialer) dial(ctx context.Context, network, to string) (net.Conn, error)
 	return conn, err
 }
 
-// mayBePlain returns a [Problem] for an address where nothing but TLS is spoken.
+// mayBePlain returns a [UnusableError] for an address where nothing but TLS is spoken.
 func (d *dialer) mayBePlain(to string) error {
 	a, err := netip.ParseAddrPort(to)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *dialer) mayBePlain(to string) error {
 func (d *dialer) note(err error) {
 	var (
 		refused *address.RefusedError
-		plain   *Problem
+		plain   *UnusableError
 		why     error
 	)
 	switch {

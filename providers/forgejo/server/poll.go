@@ -36,6 +36,11 @@ func (s *Session) run(ctx context.Context) {
 			continue
 		}
 		t := s.servers.o.Clock.NewTimer(wait)
+		if left, _ := s.due(); left <= 0 {
+			// The clock moved on before the timer was set by it.
+			t.Stop()
+			continue
+		}
 		select {
 		case <-ctx.Done():
 			t.Stop()

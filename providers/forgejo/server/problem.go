@@ -11,18 +11,18 @@ import (
 	"github.com/steading-dev/steading/providers/internal/address"
 )
 
-// A Problem is why nothing can be asked of a server, before it was asked anything.
-type Problem struct {
+// An UnusableError is why nothing can be asked of a server, before it was asked anything.
+type UnusableError struct {
 	// Reason of the condition QueueWatched.
 	Reason xpv2.ConditionReason
 
 	message string
 }
 
-func (p *Problem) Error() string { return p.message }
+func (e *UnusableError) Error() string { return e.message }
 
 func problem(reason xpv2.ConditionReason, format string, args ...any) error {
-	return &Problem{Reason: reason, message: fmt.Sprintf(format, args...)}
+	return &UnusableError{Reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
 // reasons of what the API's errors are, in the condition QueueWatched.
@@ -43,7 +43,7 @@ var reasons = []struct {
 // cannot be reached.
 func ReasonOf(err error) xpv2.ConditionReason {
 	var (
-		known   *Problem
+		known   *UnusableError
 		refused *address.RefusedError
 	)
 	switch {

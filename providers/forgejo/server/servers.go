@@ -69,7 +69,7 @@ func (s *Servers) Pools() source.Source { return s.pools.source() }
 func (s *Servers) Instances() source.Source { return s.instances.source() }
 
 // Session with a server, by the token in a Secret of the namespace. A token that was read before is not read again, so that a
-// Secret that is deleted first keeps no registration from being taken off. The error may be a [Problem].
+// Secret that is deleted first keeps no registration from being taken off. The error may be a [UnusableError].
 func (s *Servers) Session(ctx context.Context, f steading.ForgejoServer, namespace string) (*Session, error) {
 	s.mu.Lock()
 	token, ok := s.tokens[refOf(f, namespace)]

@@ -96,7 +96,7 @@ func newWorld(t *testing.T, allowed ...string) *world {
 	go func() { done <- w.servers.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		<-done
+		must(t, <-done)
 	})
 	return w
 }
