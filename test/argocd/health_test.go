@@ -11,8 +11,8 @@ import (
 
 // reconciled are the kinds that Crossplane or a provider reconciles, and which have Synced and Ready.
 var reconciled = []string{
-	"Tenant", "Context", "Environment", "XTenant", "XContext", "XEnvironment",
-	"Home", "Cluster", "Placement", "Boundary", "Release", "Edge",
+	"Tenant", "Context", "Environment", "RunnerPool", "XTenant", "XContext", "XEnvironment", "XRunnerPool",
+	"Home", "Cluster", "Placement", "Boundary", "Release", "Edge", "Runner",
 }
 
 // A state of an object, and what is to be said of it.
@@ -177,6 +177,26 @@ func TestHealthOfOtherKinds(t *testing.T) {
 		"Tenant": {
 			"waiting for its namespace": {[]edit{says("Ready", "False", "Waiting", ""), says("HomeReady", "False", "PendingDecision", "about to be made")}, health{progressing, "about to be made"}},
 			"in a foreign namespace":    {[]edit{says("Ready", "False", "Waiting", ""), says("HomeReady", "False", "ForeignNamespace", "not ours")}, health{degraded, "not ours"}},
+		},
+		"RunnerPool": {
+			"backing off":                   {[]edit{says("Ready", "False", "Waiting", ""), field("BackingOff", "status", "phase"), says("RunnersMade", "False", "BackingOff", "no such image")}, health{degraded, "no such image"}},
+			"unreachable":                   {[]edit{says("Ready", "False", "Waiting", ""), field("Unreachable", "status", "phase"), says("QueueWatched", "False", "ServerUnreachable", "no answer")}, health{degraded, "no answer"}},
+			"not polled":                    {[]edit{says("Ready", "False", "Waiting", ""), says("QueueWatched", "False", "PendingDecision", "not looked at yet")}, health{progressing, "not looked at yet"}},
+			"suspended":                     {[]edit{says("Ready", "False", "Waiting", ""), field("Suspended", "status", "phase"), says("RunnersMade", "False", "Suspended", "as asked")}, health{healthy, "Suspended"}},
+			"suspended and ready":           {[]edit{field("Suspended", "status", "phase"), says("RunnersMade", "False", "Suspended", "as asked")}, health{healthy, "Suspended"}},
+			"suspended and without a token": {[]edit{says("Ready", "False", "Waiting", ""), says("RunnersMade", "False", "Suspended", "as asked"), says("QueueWatched", "False", "TokenMissing", "no Secret")}, health{degraded, "no Secret"}},
+		},
+		"RunnerInstance": {
+			"":           {nil, health{healthy, "has a job in hand"}},
+			"new":        {[]edit{unseen}, health{progressing, "starting"}},
+			"waits":      {[]edit{field("Idle", "status", "atProvider", "state")}, health{healthy, "waits for a job"}},
+			"cannot run": {[]edit{field("Offline", "status", "atProvider", "state"), field("no such image", "status", "atProvider", "message")}, health{progressing, "no such image"}},
+			"failing":    {[]edit{says("Synced", "False", "ReconcileError", "cannot register")}, health{degraded, "cannot register"}},
+			"completed":  {[]edit{field("Completed", "status", "atProvider", "phase"), field("RunnerConsumed", "status", "atProvider", "reason")}, health{healthy, "RunnerConsumed"}},
+			"failed": {[]edit{
+				field("Failed", "status", "atProvider", "phase"), field("StartupTimeout", "status", "atProvider", "reason"), field("no such image", "status", "atProvider", "message"),
+			}, health{degraded, "StartupTimeout: no such image"}},
+			"leaving": {[]edit{leaving}, health{progressing, "being deleted"}},
 		},
 		"ClusterProviderConfig": {
 			"":            {nil, health{healthy, ""}},

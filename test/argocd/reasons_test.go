@@ -20,6 +20,8 @@ var passing = []string{
 
 // good are the reasons of conditions that hold.
 var good = []string{
+	// A pool that was asked to be suspended is, which is tested with pools.
+	"Polled", "Making", "Suspended",
 	"Reachable", "Guarded", "Exposed", "Issued", "Granted", "Placed", "Stands", "Deployed", "Stopped", "Record", "NoComponents", "Current",
 }
 

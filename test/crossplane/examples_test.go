@@ -26,7 +26,7 @@ var placeholders = strings.NewReplacer("${EDGE_ADDRESS}", "203.0.113.7:6443", "$
 func examples(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"cluster/examples/*.yaml", "package/provider-runtime/examples/*.yaml"} {
+	for _, pattern := range []string{"cluster/examples/*.yaml", "package/provider-*/examples/*.yaml"} {
 		for _, path := range glob(t, pattern) {
 			objects, err := local.ReadObjects(path)
 			if err != nil {
@@ -44,7 +44,7 @@ func examples(t *testing.T) []string {
 }
 
 // manifest of ours in a page: what a person applies, or is shown.
-var manifest = regexp.MustCompile(`(?m)^apiVersion: (?:runtime\.)?steading\.dev/v1alpha1\n(?:[ a-z-].*\n)+`)
+var manifest = regexp.MustCompile(`(?m)^apiVersion: (?:(?:forgejo|runtime)\.)?steading\.dev/v1alpha1\n(?:[ a-z-].*\n)+`)
 
 // substituted by the shell of whoever applies it.
 var substituted = regexp.MustCompile(`(server|caBundle): \$\(.*\)`)
@@ -110,7 +110,7 @@ func validate(t *testing.T, objects string) string {
 	if err := os.CopyFS(filepath.Join(cache, "crossplane@v2.4.0"), os.DirFS(built(t).Asset(local.Crossplane, "cluster/crds"))); err != nil {
 		t.Fatal(err)
 	}
-	extensions := strings.Join([]string{filepath.Join(top, "xrds"), filepath.Join(top, "package/provider-runtime/crds")}, ",")
+	extensions := strings.Join([]string{filepath.Join(top, "xrds"), filepath.Join(top, "package/provider-forgejo/crds"), filepath.Join(top, "package/provider-runtime/crds")}, ",")
 	return crank(t, "", "beta", "validate", extensions, file, "--error-on-missing-schemas", "--cache-dir="+cache, "--crossplane-image=crossplane:v2.4.0")
 }
 

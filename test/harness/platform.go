@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/cluster/local/platform"
@@ -82,5 +83,6 @@ func Client(cfg *rest.Config) (client.Client, error) {
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
 	utilruntime.Must(steading.AddToScheme(s))
 	utilruntime.Must(runtimev1.AddToScheme(s))
+	utilruntime.Must(forgejov1.AddToScheme(s))
 	return client.New(cfg, client.Options{Scheme: s})
 }

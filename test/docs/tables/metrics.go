@@ -46,13 +46,15 @@ func metrics(top string) ([]metric, error) {
 	return all, nil
 }
 
-// metricsOf a file: the calls of prometheus.New<Kind> and prometheus.New<Kind>Vec.
+// metricsOf a file: the calls of prometheus.New<Kind> and prometheus.New<Kind>Vec, and of prometheus.NewDesc, by which a collector
+// tells of gauges.
 func metricsOf(path string) (all []metric, err error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, path, nil, 0)
 	if err != nil {
 		return nil, err
 	}
+	lists := listsOf(f)
 	ast.Inspect(f, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
 		if !ok || err != nil {
@@ -60,7 +62,7 @@ func metricsOf(path string) (all []metric, err error) {
 		}
 		if kind := kindOf(c); kind != "" {
 			var m metric
-			if m, err = metricOf(c, kind); err != nil {
+			if m, err = metricOf(c, kind, lists); err != nil {
 				err = fmt.Errorf("%s: %w", fset.Position(c.Pos()), err)
 			}
 			all = append(all, m)
@@ -79,6 +81,9 @@ func kindOf(c *ast.CallExpr) string {
 	if p, ok := s.X.(*ast.Ident); !ok || p.Name != "prometheus" {
 		return ""
 	}
+	if s.Sel.Name == "NewDesc" {
+		return described
+	}
 	kind := strings.TrimSuffix(strings.TrimPrefix(s.Sel.Name, "New"), "Vec")
 	if slices.Contains([]string{"Counter", "Gauge", "Histogram", "Summary"}, kind) {
 		return strings.ToLower(kind)
@@ -86,11 +91,17 @@ func kindOf(c *ast.CallExpr) string {
 	return ""
 }
 
+// described by a collector, which are gauges.
+const described = "described"
+
 // metricOf a call. Names and helps have to be written out where they are used, so that they can be found.
-func metricOf(c *ast.CallExpr, kind string) (metric, error) {
+func metricOf(c *ast.CallExpr, kind string, lists map[string]ast.Expr) (metric, error) {
 	m := metric{kind: kind}
 	if len(c.Args) == 0 {
 		return m, errors.New("cannot read a metric without options")
+	}
+	if kind == described {
+		return describedMetric(c, lists)
 	}
 	o, ok := c.Args[0].(*ast.CompositeLit)
 	if !ok {
@@ -109,16 +120,54 @@ func metricOf(c *ast.CallExpr, kind string) (metric, error) {
 		}
 	}
 	if len(c.Args) > 1 {
-		if l, ok := c.Args[1].(*ast.CompositeLit); ok {
-			for _, e := range l.Elts {
-				m.labels = append(m.labels, text(e))
+		m.labels = texts(c.Args[1], lists)
+	}
+	return m, m.complete()
+}
+
+// describedMetric of a call of prometheus.NewDesc.
+func describedMetric(c *ast.CallExpr, lists map[string]ast.Expr) (metric, error) {
+	if len(c.Args) != 4 {
+		return metric{}, errors.New("cannot read a description that has not four arguments")
+	}
+	m := metric{kind: "gauge", name: text(c.Args[0]), help: text(c.Args[1]), labels: texts(c.Args[2], lists)}
+	return m, m.complete()
+}
+
+func (m metric) complete() error {
+	if m.name == "" || m.help == "" || slices.Contains(m.labels, "") {
+		return fmt.Errorf("cannot read metric %q: name, help and labels have to be literals", m.name)
+	}
+	return nil
+}
+
+// listsOf a file are the lists that its variables hold, by name.
+func listsOf(f *ast.File) map[string]ast.Expr {
+	all := map[string]ast.Expr{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && len(v.Names) == len(v.Values) {
+			for i, name := range v.Names {
+				all[name.Name] = v.Values[i]
 			}
 		}
+		return true
+	})
+	return all
+}
+
+// texts of a list that is written out, or named.
+func texts(e ast.Expr, lists map[string]ast.Expr) (all []string) {
+	if name, ok := e.(*ast.Ident); ok && name.Name != "nil" {
+		if e, ok = lists[name.Name]; !ok {
+			return []string{""}
+		}
 	}
-	if m.name == "" || m.help == "" || slices.Contains(m.labels, "") {
-		return m, fmt.Errorf("cannot read metric %q: name, help and labels have to be literals", m.name)
+	if l, ok := e.(*ast.CompositeLit); ok {
+		for _, e := range l.Elts {
+			all = append(all, text(e))
+		}
 	}
-	return m, nil
+	return all
 }
 
 func text(e ast.Expr) string {

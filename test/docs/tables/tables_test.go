@@ -3,10 +3,14 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // top of the source tree, seen from this folder.
@@ -58,12 +62,12 @@ func TestMetricsAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("var v = prometheus.NewCounterVec(prometheus.CounterOpts{Name: \"a_total\", Help: \"As.\"}, []string{\"b\"})\nvar g = prometheus.NewGauge(prometheus.GaugeOpts{Name: \"c\", Help: \"Cs.\"})\nvar r = prometheus.NewRegistry()\n")
+	write("var v = prometheus.NewCounterVec(prometheus.CounterOpts{Name: \"a_total\", Help: \"As.\"}, []string{\"b\"})\nvar g = prometheus.NewGauge(prometheus.GaugeOpts{Name: \"c\", Help: \"Cs.\"})\nvar r = prometheus.NewRegistry()\nvar d = prometheus.NewDesc(\"e\", \"Es.\", []string{\"f\"}, nil)\nvar by = []string{\"h\"}\nvar w = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: \"g\", Help: \"Gs.\"}, by)\n")
 	have, err := metricsOf(source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []metric{{name: "a_total", kind: "counter", help: "As.", labels: []string{"b"}}, {name: "c", kind: "gauge", help: "Cs."}}
+	want := []metric{{name: "a_total", kind: "counter", help: "As.", labels: []string{"b"}}, {name: "c", kind: "gauge", help: "Cs."}, {name: "e", kind: "gauge", help: "Es.", labels: []string{"f"}}, {name: "g", kind: "gauge", help: "Gs.", labels: []string{"h"}}}
 	if diff := cmp.Diff(want, have, cmp.AllowUnexported(metric{})); diff != "" {
 		t.Error(diff)
 	}
@@ -83,5 +87,34 @@ func TestReplaceWantsItsMarks(t *testing.T) {
 	}
 	if _, err := replace("a\n", "new"); err == nil {
 		t.Error("a page without marks is taken")
+	}
+}
+
+// TestEveryVerdictIsExplained: docs/runners.md has a row for each reason that a runner may end for, and no other.
+func TestEveryVerdictIsExplained(t *testing.T) {
+	crd := extv1.CustomResourceDefinition{}
+	raw, err := os.ReadFile(filepath.Join(top, "package/provider-forgejo/crds/forgejo.steading.dev_runnerinstances.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, e := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["atProvider"].Properties["reason"].Enum {
+		want = append(want, strings.Trim(string(e.Raw), `"`))
+	}
+	page, err := os.ReadFile(filepath.Join(top, "docs", "runners.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (?:Completed|Failed) \\|").FindAllSubmatch(page, -1) {
+		have = append(have, string(row[1]))
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	if diff := cmp.Diff(want, have); diff != "" || len(want) == 0 {
+		t.Errorf("verdicts, -of the definition, +of docs/runners.md:\n%s", diff)
 	}
 }

@@ -43,12 +43,17 @@ local function current(c)
   return c.observedGeneration == nil or c.observedGeneration == 0 or c.observedGeneration >= meta.generation
 end
 
+-- What was asked for, and so is no problem: a pool that is to make no runners makes none.
+local function asked(c)
+  return c ~= nil and c.type == "RunnersMade" and c.reason == "Suspended" and current(c)
+end
+
 -- The first condition of the object's own that does not hold, a serious one before one that passes. One that is Unknown does
 -- not hold either: so Crossplane tells a claim that its function has failed.
 local function problem(which)
   local passing
   for _, c in ipairs(status.conditions or {}) do
-    if c.status ~= "True" and not apart[c.type] and (aside[c.type] or false) == which then
+    if c.status ~= "True" and not apart[c.type] and not asked(c) and (aside[c.type] or false) == which then
       if not waiting[c.reason] then
         return c
       end
@@ -114,6 +119,8 @@ elseif not current(ready) then
 elseif ready.status ~= "True" then
   if own ~= nil then
     return is("Progressing", said(own))
+  elseif asked(conditions.RunnersMade) then
+    return is("Healthy", "Suspended")
   elseif waiting[ready.reason] or ready.reason == nil then
     return is("Progressing", said(ready))
   end
