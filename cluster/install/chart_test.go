@@ -108,8 +108,8 @@ func TestHelmAndKustomizeMakeTheSameObjects(t *testing.T) {
 
 	monitored := template(t, "monitoring: {enabled: true}")
 	monitoring := build(t, "monitoring")
-	if len(monitoring) != 4 {
-		t.Errorf("kustomize builds %d objects of monitoring, want two PodMonitors, alerts and a dashboard", len(monitoring))
+	if len(monitoring) != 5 {
+		t.Errorf("kustomize builds %d objects of monitoring, want three PodMonitors, alerts and a dashboard", len(monitoring))
 	}
 	for id, o := range monitoring {
 		platform[id] = o
@@ -132,6 +132,7 @@ func TestValuesChangeWhatTheySay(t *testing.T) {
 	}{
 		"Registry": {"Packages that come from a mirror run like the others.", "registry: 10.0.0.7:5000/mirrors/steading", map[string]string{
 			images + "function-steading": "prefix: 10.0.0.7:5000/mirrors/steading/function-steading",
+			images + "provider-forgejo":  "prefix: 10.0.0.7:5000/mirrors/steading/provider-forgejo",
 			images + "provider-runtime":  "prefix: 10.0.0.7:5000/mirrors/steading/provider-runtime",
 		}},
 		"Replicas": {"A cluster of one node needs no second one.", "runtimes: {provider-runtime: {replicas: 1}}", map[string]string{provider: "replicas: 1"}},

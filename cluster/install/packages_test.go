@@ -67,6 +67,7 @@ func TestConfigurationAloneInstallsThePlatform(t *testing.T) {
 		s.apply(t, configuration(s.registry, "v0.2.0"))
 		s.upgrade(t, &xppkgv1.Function{}, "function-steading", "v0.2.0")
 		s.upgrade(t, &xppkgv1.Provider{}, "provider-runtime", "v0.2.0")
+		s.upgrade(t, &xppkgv1.Provider{}, "provider-forgejo", "v0.2.0")
 		s.waitHealthy(t, mirror, "v0.2.0")
 		s.checkFunctionIsCalled(t)
 	})
@@ -261,6 +262,7 @@ func (s *site) waitHealthy(t *testing.T, repository, version string) {
 			"configuration-steading":                    &xppkgv1.Configuration{},
 			dependency(repository, "function-steading"): &xppkgv1.Function{},
 			dependency(repository, "provider-runtime"):  &xppkgv1.Provider{},
+			dependency(repository, "provider-forgejo"):  &xppkgv1.Provider{},
 		} {
 			if err := s.plane.Client().Get(ctx, client.ObjectKey{Name: name}, pkg); err != nil {
 				return err
@@ -385,6 +387,7 @@ func (s *site) uninstallPackages(t *testing.T, repository string) {
 		&xppkgv1.Configuration{ObjectMeta: named("configuration-steading")},
 		&xppkgv1.Function{ObjectMeta: named(dependency(repository, "function-steading"))},
 		&xppkgv1.Provider{ObjectMeta: named(dependency(repository, "provider-runtime"))},
+		&xppkgv1.Provider{ObjectMeta: named(dependency(repository, "provider-forgejo"))},
 	} {
 		if err := c.Delete(t.Context(), pkg, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 			t.Fatal(err)

@@ -102,10 +102,18 @@ func TestProcessesHaveNoPowerOverTheirNode(t *testing.T) {
 	}
 }
 
-// TestPackagedProviderHasItsPower: Crossplane runs packages in its own namespace, under the account that the config names.
-// What is bound to the provider's account is bound to that one too.
-func TestPackagedProviderHasItsPower(t *testing.T) {
-	config := runtimeConfig(t, "provider-runtime")
+// TestPackagedProvidersHaveTheirPower: Crossplane runs packages in its own namespace, under the account that the config names.
+// What is bound to a provider's account is bound to that one too.
+func TestPackagedProvidersHaveTheirPower(t *testing.T) {
+	for provider, least := range map[string]int{names.ProviderRuntime: 5, names.ProviderForgejo: 2} {
+		t.Run(provider, func(t *testing.T) { wantBoundTwice(t, provider, least) })
+	}
+}
+
+// wantBoundTwice expects every binding of a provider's account, at least so many, to be of both its accounts.
+func wantBoundTwice(t *testing.T, provider string, least int) {
+	t.Helper()
+	config := runtimeConfig(t, provider)
 	account := *config.Spec.ServiceAccountTemplate.Metadata.Name
 	bindings := 0
 	for _, f := range files(t) {
@@ -123,8 +131,8 @@ func TestPackagedProviderHasItsPower(t *testing.T) {
 			}
 		}
 	}
-	if bindings < 5 {
-		t.Errorf("found %d bindings of %s, want at least 5: the test looks in the wrong place", bindings, account)
+	if bindings < least {
+		t.Errorf("found %d bindings of %s, want at least %d: the test looks in the wrong place", bindings, account, least)
 	}
 	if env := config.Spec.DeploymentTemplate.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "LEADER_ELECT_NAMESPACE", Value: names.SystemNamespace}) {
 		t.Errorf("environment %v, want the lease where the provider may write it", env)

@@ -137,7 +137,7 @@ func upgrades(t *testing.T, w *world) {
 	w.project.edit(t, "cluster/install/base/40-reserved-names.yaml", "labels: {app.kubernetes.io/part-of: steading}", "labels: {app.kubernetes.io/part-of: steading, example.com/release: second}")
 	w.release(t, root, second)
 	running := w.deployments(t, "globex-web-prod")
-	for _, file := range []string{"install", "function", "provider", "configuration"} {
+	for _, file := range []string{"install", "function", "provider", "provider-forgejo", "configuration"} {
 		w.platform.edit(t, "platform/"+file+".yaml", firstRelease, second)
 	}
 	revision := w.push(t, "Upgrade")
@@ -145,7 +145,7 @@ func upgrades(t *testing.T, w *world) {
 	for _, p := range []struct {
 		of   xppkgv1.Package
 		name string
-	}{{&xppkgv1.Configuration{}, "configuration-steading"}, {&xppkgv1.Function{}, "steading-dev-function-steading"}, {&xppkgv1.Provider{}, "steading-dev-provider-runtime"}} {
+	}{{&xppkgv1.Configuration{}, "configuration-steading"}, {&xppkgv1.Function{}, "steading-dev-function-steading"}, {&xppkgv1.Provider{}, "steading-dev-provider-runtime"}, {&xppkgv1.Provider{}, "steading-dev-provider-forgejo"}} {
 		if err := w.plane.Client().Get(t.Context(), client.ObjectKey{Name: p.name}, p.of); err != nil {
 			t.Fatal(err)
 		}

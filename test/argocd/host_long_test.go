@@ -19,13 +19,20 @@ import (
 	"github.com/steading-dev/steading/test/harness"
 )
 
-// host runs Steading's function and provider, once Crossplane is asked for their packages, in the place of pods.
+// host runs Steading's function and providers, once Crossplane is asked for their packages, in the place of pods.
 func (w *world) host(t *testing.T) {
 	t.Helper()
-	function, provider := w.program(t, "./functions/cmd"), w.program(t, "./providers/runtime/cmd")
-	functionPackage, providerPackage := "steading-dev-function-steading", "steading-dev-provider-runtime"
-	w.waitPackage(t, &xppkgv1.Function{}, functionPackage)
-	certs, err := w.plane.PackageCertificates(t.Context(), functionPackage)
+	w.hostFunction(t)
+	w.hostProvider(t, names.ProviderRuntime, "./providers/runtime/cmd")
+	w.hostProvider(t, names.ProviderForgejo, "./providers/forgejo/cmd")
+}
+
+func (w *world) hostFunction(t *testing.T) {
+	t.Helper()
+	const name = "steading-dev-function-steading"
+	function := w.program(t, "./functions/cmd")
+	w.waitPackage(t, &xppkgv1.Function{}, name)
+	certs, err := w.plane.PackageCertificates(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,20 +41,25 @@ func (w *world) host(t *testing.T) {
 		Name: "function-steading", Path: function, Ready: listens(address),
 		Args: []string{"--address=" + address, "--metrics-address=" + metrics, "--tls-server-certs-dir=" + certs},
 	})
-	if err := w.plane.ConnectFunction(t.Context(), functionPackage, address); err != nil {
+	if err := w.plane.ConnectFunction(t.Context(), name, address); err != nil {
 		t.Fatal(err)
 	}
-	w.waitPackage(t, &xppkgv1.Provider{}, providerPackage)
-	if err := w.plane.ConnectProvider(t.Context(), providerPackage); err != nil {
+}
+
+func (w *world) hostProvider(t *testing.T, name, pkg string) {
+	t.Helper()
+	provider, installed := w.program(t, pkg), "steading-dev-"+name
+	w.waitPackage(t, &xppkgv1.Provider{}, installed)
+	if err := w.plane.ConnectProvider(t.Context(), installed); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := w.plane.ServiceAccountKubeconfig(t.Context(), names.SystemNamespace, "provider-runtime")
+	kubeconfig, err := w.plane.ServiceAccountKubeconfig(t.Context(), names.SystemNamespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	health, metrics := w.port(t), w.port(t)
 	w.run(t, local.Component{
-		Name: "provider-runtime", Path: provider, Ready: listens(health),
+		Name: name, Path: provider, Ready: listens(health),
 		Args: []string{"--health-address=" + health, "--metrics-address=" + metrics},
 		Env:  []string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + names.SystemNamespace},
 	})

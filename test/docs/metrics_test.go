@@ -22,7 +22,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, component := range []string{platform.Function, platform.Provider} {
+	for _, component := range platform.Processes() {
 		served := 0
 		for name, kind := range families(t, component) {
 			served++

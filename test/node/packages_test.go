@@ -25,6 +25,7 @@ func TestConfigurationAloneInstallsThePlatform(t *testing.T) {
 	packages := map[string]xppkgv1.Package{
 		platform.Configuration:           &xppkgv1.Configuration{},
 		"steading-dev-function-steading": &xppkgv1.Function{},
+		"steading-dev-provider-forgejo":  &xppkgv1.Provider{},
 		"steading-dev-provider-runtime":  &xppkgv1.Provider{},
 	}
 	for name, pkg := range packages {
@@ -35,7 +36,7 @@ func TestConfigurationAloneInstallsThePlatform(t *testing.T) {
 			t.Errorf("package %s: %s %s", name, healthy.Reason, healthy.Message)
 		}
 	}
-	for _, process := range []string{platform.Function, platform.Provider} {
+	for _, process := range platform.Processes() {
 		d := deploymentOf(t, process)
 		pod := d.Spec.Template.Spec
 		if *d.Spec.Replicas != 2 || d.Status.AvailableReplicas != 2 || pod.ServiceAccountName != process {

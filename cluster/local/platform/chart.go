@@ -28,7 +28,11 @@ func (p *Platform) installChart(ctx context.Context, a build.Artifact) error {
 	if err := p.Plane.InstallChart(ctx, local.CrossplaneNamespace, "steading", c, nil); err != nil {
 		return err
 	}
-	for process, args := range map[string][]string{Function: p.options.FunctionArgs, Provider: p.options.ProviderArgs} {
+	for _, process := range Processes() {
+		args := p.options.ProviderArgs
+		if process == Function {
+			args = p.options.FunctionArgs
+		}
 		if err := p.runWith(ctx, process, args); err != nil {
 			return err
 		}

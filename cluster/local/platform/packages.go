@@ -16,7 +16,7 @@ const repository = "steading-dev"
 
 // pushed are references to what the registry holds.
 type pushed struct {
-	function, provider            string // by digest, so that any change is a new revision
+	packages                      map[string]string // by digest, so that any change is a new revision
 	chartRepository, chartVersion string
 	components                    string // prefix of the charts of components
 	image                         string // without tag
@@ -37,14 +37,16 @@ func (p *Platform) publish(ctx context.Context) (pushed, error) {
 	if err != nil {
 		return pushed{}, fmt.Errorf("cannot publish: %w", err)
 	}
-	for _, name := range []string{Function, Provider} {
-		if _, ok := a.Packages[name]; !ok {
+	packages := map[string]string{}
+	for _, name := range Processes() {
+		pkg, ok := a.Packages[name]
+		if !ok {
 			return pushed{}, fmt.Errorf("cannot publish: there is no package %s", name)
 		}
+		packages[name] = pkg.Pinned()
 	}
 	return pushed{
-		function:        a.Packages[Function].Pinned(),
-		provider:        a.Packages[Provider].Pinned(),
+		packages:        packages,
 		chartRepository: a.Chart.Repository,
 		chartVersion:    a.Chart.Tags[0],
 		components:      path.Join(p.Registry.Host(), repository, build.ComponentCharts),

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/cluster/local"
 	"github.com/steading-dev/steading/package/build"
 )
@@ -18,8 +21,19 @@ import (
 // are "crossplane" and "crossplane-rbac-manager".
 const (
 	Function = "function-steading"
-	Provider = "provider-runtime"
+	Provider = names.ProviderRuntime
+	// RunnersProvider is the one of runner pools.
+	RunnersProvider = names.ProviderForgejo
 )
+
+// providers by their names, each with the package of its program.
+var providers = map[string]string{
+	Provider:        "./providers/runtime/cmd",
+	RunnersProvider: "./providers/forgejo/cmd",
+}
+
+// Processes are the function and the providers, by the names of their packages.
+func Processes() []string { return append(slices.Sorted(maps.Keys(providers)), Function) }
 
 // Options of a platform.
 type Options struct {
@@ -37,16 +51,19 @@ type Options struct {
 	Source string
 	// Edge starts a second control plane, a cluster for tenants to register.
 	Edge bool
-	// FunctionArgs and ProviderArgs follow the arguments the platform gives, so
-	// that they win.
+	// FunctionArgs and ProviderArgs, of every provider, follow the arguments the
+	// platform gives, so that they win.
 	FunctionArgs, ProviderArgs []string
 	// CrossplaneArgs follow the arguments of Crossplane's core.
 	CrossplaneArgs []string
-	// ProviderEnv is added to the provider's environment, as KEY=value.
+	// ProviderEnv is added to the environment of every provider, as KEY=value.
 	ProviderEnv []string
 	// ImageTags of the canonical image in the registry: the versions that
 	// environments may ask for. Default: 1.4.2 and 1.4.3.
 	ImageTags []string
+	// RunnerImage holds forgejo-runner, for runner pools that name none. Default:
+	// Forgejo's own, which KWOK does not pull.
+	RunnerImage string
 	// Progress gets a line for every step that takes time. Optional.
 	Progress func(string)
 	// Front of the control plane's API server for a ServiceAccount's process; see
@@ -102,6 +119,9 @@ func newPlatform(ctx context.Context, o Options) (*Platform, error) {
 	}
 	if len(o.ImageTags) == 0 {
 		p.options.ImageTags = []string{"1.4.2", "1.4.3"}
+	}
+	if p.options.RunnerImage == "" {
+		p.options.RunnerImage = "code.forgejo.org/forgejo/runner:12"
 	}
 	p.say = p.progress(o.Progress)
 	var err error
@@ -217,7 +237,7 @@ func (p *Platform) install(ctx context.Context, b built) error {
 	}
 	err := together(
 		func() error { return p.runFunction(ctx, b) },
-		func() error { return p.runProvider(ctx, b) },
+		func() error { return p.runProviders(ctx, b) },
 		func() error { return p.waitOffered(ctx) },
 	)
 	if err != nil {

@@ -12,11 +12,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/cluster/local"
 )
 
-// providerReady is how long the provider may take to fill its caches.
+// providerReady is how long a provider may take to fill its caches.
 const providerReady = 2 * time.Minute
 
 // runFunction starts the function, installs its package, and connects the two.
@@ -31,44 +32,53 @@ func (p *Platform) runFunction(ctx context.Context, b built) error {
 		return err
 	}
 	err = p.run(ctx, local.Component{
-		Name: Function, Path: b.programs.function,
+		Name: Function, Path: b.programs[Function],
 		Args:  append([]string{"--address=" + address, "--metrics-address=" + metrics, "--tls-server-certs-dir=" + certs}, p.options.FunctionArgs...),
 		Ready: ready("http://" + metrics + "/readyz"),
 	})
 	if err != nil {
 		return err
 	}
-	if err := p.installPackage(ctx, "Function", Function, b.pushed.function); err != nil {
+	if err := p.installPackage(ctx, "Function", Function, b.pushed.packages[Function]); err != nil {
 		return err
 	}
 	return p.Plane.ConnectFunction(ctx, Function, address)
 }
 
-// runProvider installs the provider's package, and so its kinds, tells it where
-// chart and image are, and starts it as its own ServiceAccount.
-func (p *Platform) runProvider(ctx context.Context, b built) error {
-	p.say("starting " + Provider)
-	if err := p.installPackage(ctx, "Provider", Provider, b.pushed.provider); err != nil {
+// runProviders installs the providers' packages, and so their kinds, tells them what
+// the operator decides, and starts them.
+func (p *Platform) runProviders(ctx context.Context, b built) error {
+	var steps []func() error
+	for name := range providers {
+		steps = append(steps, func() error { return p.runProvider(ctx, b, name) })
+	}
+	return together(steps...)
+}
+
+// runProvider starts a provider as its own ServiceAccount.
+func (p *Platform) runProvider(ctx context.Context, b built, name string) error {
+	p.say("starting " + name)
+	if err := p.installPackage(ctx, "Provider", name, b.pushed.packages[name]); err != nil {
 		return err
 	}
-	if err := p.Plane.ConnectProvider(ctx, Provider); err != nil {
+	if err := p.Plane.ConnectProvider(ctx, name); err != nil {
 		return err
 	}
-	if err := p.Plane.Apply(ctx, p.providerConfig(b.pushed)); err != nil {
+	if err := p.Plane.Apply(ctx, p.providerConfigs(b.pushed)[name]); err != nil {
 		return err
 	}
-	kubeconfig, err := p.Plane.ServiceAccountKubeconfig(ctx, names.SystemNamespace, Provider)
+	kubeconfig, err := p.Plane.ServiceAccountKubeconfig(ctx, names.SystemNamespace, name)
 	if err != nil {
 		return err
 	}
-	health, metrics, err := p.addresses(Provider)
+	health, metrics, err := p.addresses(name)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, providerReady)
 	defer cancel()
 	return p.run(ctx, local.Component{
-		Name: Provider, Path: b.programs.provider,
+		Name: name, Path: b.programs[name],
 		Args:  append([]string{"--health-address=" + health, "--metrics-address=" + metrics}, p.options.ProviderArgs...),
 		Env:   append([]string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + names.SystemNamespace}, p.options.ProviderEnv...),
 		Ready: ready("http://" + health + "/readyz"),
@@ -138,9 +148,24 @@ func (p *Platform) installPackage(ctx context.Context, kind, name, ref string) e
 	}})
 }
 
-// providerConfig names the chart and the image that were just pushed. The edge is at an address of this machine, where no
+// providerConfigs are what the operator decides, by provider.
+func (p *Platform) providerConfigs(pushed pushed) map[string]*unstructured.Unstructured {
+	return map[string]*unstructured.Unstructured{Provider: p.runtimeConfig(pushed), RunnersProvider: p.runnersConfig()}
+}
+
+// runnersConfig lets Forgejo be on this machine, by plain HTTP.
+func (p *Platform) runnersConfig() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": forgejov1.GroupVersion.String(),
+		"kind":       forgejov1.ClusterProviderConfigKind,
+		"metadata":   map[string]any{"name": names.DefaultProviderConfig},
+		"spec":       map[string]any{"runnerImage": p.options.RunnerImage, "allowedServers": []any{p.Plane.Address() + "/32"}},
+	}}
+}
+
+// runtimeConfig names the chart and the image that were just pushed. The edge is at an address of this machine, where no
 // context may be unless that is said, if it is the loopback address.
-func (p *Platform) providerConfig(pushed pushed) *unstructured.Unstructured {
+func (p *Platform) runtimeConfig(pushed pushed) *unstructured.Unstructured {
 	allowed := []any{}
 	if p.options.Edge {
 		allowed = append(allowed, p.Plane.Address()+"/32")

@@ -4,25 +4,32 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/steading-dev/steading/cluster/local"
 )
 
-// programs are the paths of our own binaries.
-type programs struct{ function, provider string }
+// programs are the paths of our own binaries, by component.
+type programs map[string]string
 
-// buildPrograms builds function and provider from the source tree.
+// buildPrograms builds function and providers from the source tree.
 func (p *Platform) buildPrograms(ctx context.Context) (programs, error) {
-	p.say("building " + Function + " and " + Provider)
-	function, err := p.buildProgram(ctx, Function, "./functions/cmd")
-	if err != nil {
-		return programs{}, err
+	sources := maps.Clone(providers)
+	sources[Function] = "./functions/cmd"
+	built := programs{}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		p.say("building " + name)
+		path, err := p.buildProgram(ctx, name, sources[name])
+		if err != nil {
+			return nil, err
+		}
+		built[name] = path
 	}
-	provider, err := p.buildProgram(ctx, Provider, "./providers/runtime/cmd")
-	return programs{function: function, provider: provider}, err
+	return built, nil
 }
 
 // buildProgram builds into the user's cache folder, where an unchanged program

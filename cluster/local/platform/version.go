@@ -27,7 +27,10 @@ func (p *Platform) InstallVersion(ctx context.Context, a *build.Artifacts) error
 	if err := p.Plane.Apply(ctx, ours); err != nil {
 		return err
 	}
-	dependencies := map[string]xppkgv1.Package{Function: &xppkgv1.Function{}, Provider: &xppkgv1.Provider{}}
+	dependencies := map[string]xppkgv1.Package{Function: &xppkgv1.Function{}}
+	for name := range providers {
+		dependencies[name] = &xppkgv1.Provider{}
+	}
 	for name, pkg := range dependencies {
 		if err := p.upgrade(ctx, pkg, a.Packages[name]); err != nil {
 			return err
@@ -41,8 +44,10 @@ func (p *Platform) InstallVersion(ctx context.Context, a *build.Artifacts) error
 	if err := p.Plane.WaitPackage(ctx, &xppkgv1.Configuration{}, Configuration, a.Packages[Configuration].Tagged()); err != nil {
 		return err
 	}
-	if err := p.Plane.Apply(ctx, p.providerConfig(p.pushedAs(a))); err != nil {
-		return err
+	for _, config := range p.providerConfigs(p.pushedAs(a)) {
+		if err := p.Plane.Apply(ctx, config); err != nil {
+			return err
+		}
 	}
 	if err := p.waitOffered(ctx); err != nil {
 		return err
