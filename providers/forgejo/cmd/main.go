@@ -63,7 +63,7 @@ func run(ctx context.Context, f flags, l logging.Logger) error {
 	if err := kit.AwaitKinds(ctx, d, l, kit.KindsOf(scheme, v1alpha1.GroupVersion, steading.GroupVersion)...); err != nil {
 		return err
 	}
-	mo := kit.ManagerOptions{Name: name, Scheme: scheme, Outside: instance.Outside()}
+	mo := managerOptions(scheme)
 	mgr, err := kit.NewManager(cfg, f.Flags, mo)
 	if err != nil {
 		return err
@@ -76,6 +76,10 @@ func run(ctx context.Context, f flags, l logging.Logger) error {
 		return err
 	}
 	return errors.Wrap(mgr.Start(ctx), "cannot run the controllers")
+}
+
+func managerOptions(s *runtime.Scheme) kit.ManagerOptions {
+	return kit.ManagerOptions{Name: name, Scheme: s, Outside: instance.Outside()}
 }
 
 func newScheme() (*runtime.Scheme, error) {
