@@ -116,13 +116,13 @@ func attemptsOnRunners() map[string]map[string]attempt {
 		"refuse-changing-managed-resources": {
 			"crossplane changes a pool":      {reason: "It does.", as: crossplane, do: change(runner, more)},
 			"the provider lets go of a pool": {reason: "It does.", as: forgejo, do: change(runner, "metadata: {finalizers: null}")},
-			"the provider reports on a pool": {reason: "It does.", as: forgejo, do: changeStatus(runner, "status: {atProvider: {waiting: 1}}")},
+			"the provider reports on a pool": {reason: "It does.", as: packagedForgejo, do: changeStatus(runner, "status: {atProvider: {waiting: 1}}")},
 			"the provider makes a record":    {reason: "They are its own.", as: forgejo, do: create(newRecord)},
 			"the provider drains":            {reason: "It does.", as: forgejo, do: change(record, drain)},
 			"the provider writes a record back": {reason: "A typed client changes nothing by the way.", as: forgejo, do: typedInstance(func(i *forgejov1.RunnerInstance) {
 				i.SetAnnotations(map[string]string{"crossplane.io/external-name": "7"})
 			})},
-			"the provider judges":                {reason: "It does.", as: forgejo, do: changeStatus(record, "status: {atProvider: {phase: Completed, reason: RunnerConsumed}}")},
+			"the provider judges":                {reason: "It does.", as: packagedForgejo, do: changeStatus(record, "status: {atProvider: {phase: Completed, reason: RunnerConsumed}}")},
 			"the provider changes a pool":        {reason: "It reports; it does not decide.", as: forgejo, do: change(runner, more), want: "Runner acme-linux: its provider may change its metadata and status only"},
 			"the other provider changes a pool":  {reason: "It is not its kind.", as: packaged, do: change(runner, "metadata: {finalizers: null}"), want: "Runner acme-linux is composed from a claim"},
 			"the other provider judges":          {reason: "As above.", as: packaged, do: changeStatus(record, "status: {atProvider: {phase: Failed}}"), want: "RunnerInstance acme-linux-bbbbbbbb is kept by provider-forgejo"},

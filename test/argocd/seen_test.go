@@ -27,6 +27,13 @@ func TestHealthOfWhatWasSeen(t *testing.T) {
 		"cluster-unreachable":        {degraded, noAnswer},
 		"context-without-credential": {degraded, "there is no Secret tenant-acme/nothing: create it, or name another in spec.credentials.secretRef"},
 
+		"runnerpool-refused":      {degraded, "namespace given-ci of spec.jobNamespace was given to nobody's runners: ask an operator to label it steading.dev/runners-for: given"},
+		"runnerpool-unreachable":  {degraded, "cannot list the runners of organization down at http://127.0.0.1:34263: its answer cannot be read: invalid character '<' looking for beginning of value"},
+		"runnerpool-suspended":    {healthy, "Suspended"},
+		"runner-backing-off":      {degraded, "backing off until 19:19:30Z, since 1 runner failed without a job in a row"},
+		"runnerinstance-consumed": {healthy, "RunnerConsumed: it took a job and reported it"},
+		"runnerinstance-no-start": {degraded, "StartupTimeout: the server has not heard of it within startupTimeoutSeconds, 10: container job: cannot pull image alpine:3: not found"},
+
 		"environment-new":     {progressing, "admission has not decided yet"},
 		"environment-coming":  {progressing, "installing version 1.4.2"},
 		"environment-stopped": {healthy, "Running: " + noNames},
