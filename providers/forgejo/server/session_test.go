@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -231,7 +232,12 @@ func TestPlainHTTPOnlyWhereTheOperatorAllowsIt(t *testing.T) {
 	if err := newDialer("http://git", policy).mayBePlain("10.1.2.3:80"); err != nil {
 		t.Errorf("an allowed address: %v", err)
 	}
-	if err := newDialer("http://git", policy).mayBePlain("203.0.113.7:80"); ReasonOf(err) != steading.ReasonAddressRefused || !strings.Contains(fmt.Sprint(err), "https://") {
+	// It is refused before anything is sent.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	d := newDialer("http://git", policy)
+	_, err := d.dial(ctx, "tcp", "203.0.113.7:80")
+	if err = d.explain(err); ReasonOf(err) != steading.ReasonAddressRefused || !strings.Contains(fmt.Sprint(err), "https://") {
 		t.Errorf("any other: %v", err)
 	}
 	for url, want := range map[string]bool{"HTTP://git": true, "http://git": true, "https://git": false} {
