@@ -19,7 +19,7 @@ const (
 	// programVolume holds the runner's program, and is also the init container that copies it there.
 	programVolume = "steading-runner"
 	// credentialsVolume holds the token's file.
-	credentialsVolume = "steading-credentials"
+	credentialsVolume = "steading-credentials" //nolint:gosec // It is the name of a volume.
 	// reservedFolder is where both are mounted.
 	reservedFolder    = "/steading"
 	programFolder     = reservedFolder + "/bin"

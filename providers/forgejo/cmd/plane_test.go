@@ -280,7 +280,7 @@ func (b *bench) testPoolGoes(t *testing.T) {
 	must(t, b.Delete(t.Context(), r))
 	b.eventually(t, "nothing is left", func() error {
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(r), r); !kerrors.IsNotFound(err) {
-			return fmt.Errorf("the pool is there: %v, %+v", err, r.Status)
+			return fmt.Errorf("the pool is there, %+v: %w", r.Status, errors.Join(err, errors.New("want it gone")))
 		}
 		key := client.ObjectKey{Namespace: "acme-ci", Name: names.RunnerGuard}
 		for _, o := range []client.Object{&rbacv1.RoleBinding{}, &corev1.ResourceQuota{}, &networkingv1.NetworkPolicy{}} {

@@ -51,7 +51,7 @@ func TestOthersThingsOfItsNameAreLeft(t *testing.T) {
 	w := newWorld(t)
 	theirs := &corev1.Secret{}
 	theirs.Namespace, theirs.Name = "acme-ci", name+"-credentials"
-	must(t, w.WithWatch.Create(t.Context(), theirs))
+	must(t, w.Create(t.Context(), theirs))
 	w.runner()
 	w.converge()
 	w.delete()
@@ -90,7 +90,7 @@ func TestDeletionDoesNotWaitForEver(t *testing.T) {
 				w.clock.Step(askForLeave)
 				claim := read[steading.RunnerPool](w, client.ObjectKey{Namespace: "tenant-acme", Name: "linux"})
 				claim.Annotations = map[string]string{names.AnnotationAbandon: "uid-pool"}
-				must(w.t, w.WithWatch.Update(w.t.Context(), claim))
+				must(w.t, w.Update(w.t.Context(), claim))
 			},
 			left: true,
 		},
@@ -150,8 +150,8 @@ func TestTheJobNamespaceGoes(t *testing.T) {
 		w.ready()
 		ns := read[corev1.Namespace](w, client.ObjectKey{Name: "acme-ci"})
 		ns.Finalizers = []string{"kubernetes"}
-		must(t, w.WithWatch.Update(t.Context(), ns))
-		must(t, w.WithWatch.Delete(t.Context(), ns))
+		must(t, w.Update(t.Context(), ns))
+		must(t, w.Delete(t.Context(), ns))
 		w.refuse = func(verb string, o client.Object) error {
 			if o.GetNamespace() != "acme-ci" {
 				return nil
@@ -172,7 +172,7 @@ func TestTheJobNamespaceGoes(t *testing.T) {
 		}
 		w.refuse = nil
 		for _, o := range []client.Object{w.job(), w.secret()} {
-			_ = w.WithWatch.Delete(context.Background(), o)
+			_ = w.Delete(context.Background(), o)
 		}
 		w.converge()
 		if w.record() != nil {
@@ -187,7 +187,7 @@ func TestAChildThatDoesNotGo(t *testing.T) {
 	w.ready()
 	j := w.job()
 	j.Finalizers = []string{"example.com/stay"}
-	must(t, w.WithWatch.Update(t.Context(), j))
+	must(t, w.Update(t.Context(), j))
 	w.delete()
 	if next := w.converge(); next != retry {
 		t.Errorf("looked at again after %s", next)

@@ -65,7 +65,7 @@ func TestVerdictsOnRunners(t *testing.T) {
 			reason: "its Job was deleted by hand (actions-runner-controller#4203)",
 			story: func(w *world) {
 				w.ready()
-				must(w.t, w.WithWatch.Delete(w.t.Context(), w.job()))
+				must(w.t, w.Delete(w.t.Context(), w.job()))
 				w.converge()
 			},
 			want: v1alpha1.RunnerExited, message: "it ended without having reported a job: what it ran in was deleted",
@@ -75,9 +75,9 @@ func TestVerdictsOnRunners(t *testing.T) {
 			story: func(w *world) {
 				w.ready()
 				other := w.job()
-				must(w.t, w.WithWatch.Delete(w.t.Context(), w.job()))
+				must(w.t, w.Delete(w.t.Context(), w.job()))
 				other.ResourceVersion = ""
-				must(w.t, w.WithWatch.Create(w.t.Context(), other))
+				must(w.t, w.Create(w.t.Context(), other))
 				w.converge()
 			},
 			want: v1alpha1.RunnerExited, message: "it ended without having reported a job: what it ran in was deleted",
@@ -139,7 +139,7 @@ func TestVerdictsOnRunners(t *testing.T) {
 			story: func(w *world) {
 				w.runner()
 				w.converge()
-				must(w.t, w.WithWatch.Create(w.t.Context(), &corev1.Event{
+				must(w.t, w.Create(w.t.Context(), &corev1.Event{
 					ObjectMeta:     metav1.ObjectMeta{Namespace: "acme-ci", Name: "e"},
 					InvolvedObject: corev1.ObjectReference{Kind: "Job", Name: name}, Reason: "FailedCreate", Message: "exceeded quota: limits",
 				}))
@@ -153,7 +153,7 @@ func TestVerdictsOnRunners(t *testing.T) {
 			story: func(w *world) {
 				w.runner()
 				w.converge()
-				must(w.t, w.WithWatch.Delete(w.t.Context(), w.secret()))
+				must(w.t, w.Delete(w.t.Context(), w.secret()))
 				w.later(time.Second)
 			},
 			want: v1alpha1.CredentialsLost, message: "the Secret with its credential was deleted before it had started", stopped: true,
@@ -235,7 +235,7 @@ func (w *world) killPods() {
 	l := &corev1.PodList{}
 	must(w.t, w.List(w.t.Context(), l))
 	for i := range l.Items {
-		must(w.t, w.WithWatch.Delete(w.t.Context(), &l.Items[i]))
+		must(w.t, w.Delete(w.t.Context(), &l.Items[i]))
 	}
 }
 
@@ -374,14 +374,14 @@ func TestCreateFails(t *testing.T) {
 		"OthersJob": {
 			reason: "what has its name is not its own",
 			world: func(w *world) {
-				must(w.t, w.WithWatch.Create(w.t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: name}}))
+				must(w.t, w.Create(w.t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: name}}))
 			},
 			message: "Job acme-ci/" + name + " exists and is not the runner's: delete it",
 		},
 		"OthersSecret": {
 			reason: "what has its name is not its own",
 			world: func(w *world) {
-				must(w.t, w.WithWatch.Create(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: name + "-credentials"}}))
+				must(w.t, w.Create(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: name + "-credentials"}}))
 			},
 			message: "Secret acme-ci/" + name + "-credentials exists and is not the runner's: delete it",
 		},

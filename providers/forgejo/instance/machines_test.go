@@ -83,7 +83,7 @@ func TestAMachineIsConsumedAndHalted(t *testing.T) {
 func TestAGuestThatCrashesReportedNothing(t *testing.T) {
 	for name, crash := range map[string]func(*world){
 		"Failed":   func(w *world) { w.guest(kubevirtv1.Failed) },
-		"Deleted":  func(w *world) { must(w.t, w.WithWatch.Delete(w.t.Context(), w.vm())) },
+		"Deleted":  func(w *world) { must(w.t, w.Delete(w.t.Context(), w.vm())) },
 		"Vanished": func(w *world) { w.vmi = nil },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,7 @@ type world struct {
 	died   bool
 }
 
-func newWorld(t *testing.T, objs ...client.Object) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, steading.AddToScheme, v1alpha1.AddToScheme, kubevirtv1.AddToScheme, metav1.AddMetaToScheme} {
@@ -94,9 +94,9 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	w := &world{t: t, clock: clock, forgejo: forgejo.New(forgejo.Options{Clock: clock}), events: record.NewFakeRecorder(64), budget: -1}
 	w.WithWatch = clientfake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&v1alpha1.RunnerInstance{}, &batchv1.Job{}, &corev1.Pod{}).
-		WithObjects(append(objs,
+		WithObjects(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acme-ci"}},
-			&steading.RunnerPool{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "linux"}})...).
+			&steading.RunnerPool{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "linux"}}).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string {
 			e, ok := o.(*corev1.Event)
 			if !ok {
@@ -378,10 +378,10 @@ func (w *world) pod(phase corev1.PodPhase, state corev1.ContainerState) {
 	}
 	if have := read[corev1.Pod](w, client.ObjectKeyFromObject(p)); have != nil {
 		have.Status = p.Status
-		must(w.t, w.WithWatch.Status().Update(w.t.Context(), have))
+		must(w.t, w.Status().Update(w.t.Context(), have))
 		return
 	}
-	must(w.t, w.WithWatch.Create(w.t.Context(), p))
+	must(w.t, w.Create(w.t.Context(), p))
 }
 
 func (w *world) podRuns() {
@@ -398,7 +398,7 @@ func (w *world) podEnds(code int32) {
 	w.pod(phase, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: metav1.NewTime(w.clock.Now())}})
 	j := w.job()
 	j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue})
-	must(w.t, w.WithWatch.Status().Update(w.t.Context(), j))
+	must(w.t, w.Status().Update(w.t.Context(), j))
 }
 
 // rpc is what the runner says to the server, by the credential in its Secret.
@@ -476,7 +476,7 @@ func (w *world) runner(change ...func(*v1alpha1.RunnerInstance)) {
 	for _, c := range change {
 		c(mg)
 	}
-	must(w.t, w.WithWatch.Create(w.t.Context(), mg))
+	must(w.t, w.Create(w.t.Context(), mg))
 	w.calls = nil
 }
 
@@ -499,14 +499,14 @@ func (w *world) drain() {
 	w.t.Helper()
 	mg := w.record()
 	mg.Spec.ForProvider.Drain = true
-	must(w.t, w.WithWatch.Update(w.t.Context(), mg))
+	must(w.t, w.Update(w.t.Context(), mg))
 	w.calls = nil
 }
 
 // delete the record.
 func (w *world) delete() {
 	w.t.Helper()
-	must(w.t, w.WithWatch.Delete(w.t.Context(), w.record()))
+	must(w.t, w.Delete(w.t.Context(), w.record()))
 	w.calls = nil
 }
 

@@ -102,9 +102,10 @@ func pool(name, ns string, most int32) *v1alpha1.Runner {
 	return r
 }
 
-func runnerIn(ns, pool string) *v1alpha1.RunnerInstance {
-	i := &v1alpha1.RunnerInstance{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: pool + "-4kx9vb2m", Labels: map[string]string{names.LabelTenant: "acme"}}}
-	i.Spec.ForProvider.Pool.Name, i.Spec.ForProvider.Config.JobNamespace = pool, ns
+// runner of the pool linux, in acme-ci.
+func runner() *v1alpha1.RunnerInstance {
+	i := &v1alpha1.RunnerInstance{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme-linux-4kx9vb2m", Labels: map[string]string{names.LabelTenant: "acme"}}}
+	i.Spec.ForProvider.Pool.Name, i.Spec.ForProvider.Config.JobNamespace = "acme-linux", "acme-ci"
 	return i
 }
 
@@ -169,7 +170,7 @@ func TestGuardRailsAreMadeAndLeftAlone(t *testing.T) {
 // TestPoolsShareTheQuota: it has room for the runners of all that name the namespace, until the last one goes.
 func TestPoolsShareTheQuota(t *testing.T) {
 	linux, bsd := pool("linux", "acme-ci", 20), pool("bsd", "acme-ci", 4)
-	w := newWorld(t, ci("acme-ci"), linux, bsd, pool("other", "acme-other", 100), runnerIn("acme-ci", "acme-linux"))
+	w := newWorld(t, ci("acme-ci"), linux, bsd, pool("other", "acme-other", 100), runner())
 	must(t, w.g.Ensure(t.Context(), linux))
 	if got := w.pods("acme-ci"); got != 24 {
 		t.Errorf("room for %d pods, want 24", got)
@@ -183,7 +184,7 @@ func TestPoolsShareTheQuota(t *testing.T) {
 		t.Errorf("room for %d pods, want 4", got)
 	}
 	must(t, w.Delete(t.Context(), linux))
-	must(t, w.Delete(t.Context(), runnerIn("acme-ci", "acme-linux")))
+	must(t, w.Delete(t.Context(), runner()))
 	w.calls = nil
 	must(t, w.g.Release(t.Context(), bsd))
 	if diff := cmp.Diff([]string{"delete steading-runner", "delete steading-runners", "delete steading-runners", "delete steading-runners"}, w.calls); diff != "" {
@@ -287,10 +288,10 @@ func TestGuardRailsAreRepaired(t *testing.T) {
 			before := w.standing("acme-ci")
 			o, _ := before[tc.rail].DeepCopyObject().(client.Object)
 			if tc.change == nil {
-				must(t, w.WithWatch.Delete(t.Context(), o))
+				must(t, w.Delete(t.Context(), o))
 			} else {
 				tc.change(o)
-				must(t, w.WithWatch.Update(t.Context(), o))
+				must(t, w.Update(t.Context(), o))
 			}
 			must(t, w.g.Ensure(t.Context(), r))
 			after := w.standing("acme-ci")
@@ -311,13 +312,13 @@ func TestGuardRailsAreRepaired(t *testing.T) {
 
 // TestANamespaceThatIsLeftIsTidied: when a pool names another one the guard rails stay until its last runner is gone from there.
 func TestANamespaceThatIsLeftIsTidied(t *testing.T) {
-	w := newWorld(t, ci("acme-ci"), ci("acme-new"), runnerIn("acme-ci", "acme-linux"))
+	w := newWorld(t, ci("acme-ci"), ci("acme-new"), runner())
 	must(t, w.g.Ensure(t.Context(), pool("linux", "acme-ci", 20)))
 	must(t, w.g.Ensure(t.Context(), pool("linux", "acme-new", 20)))
 	if n := len(w.standing("acme-ci")); n != 4 {
 		t.Errorf("%d guard rails stand around a runner", n)
 	}
-	must(t, w.Delete(t.Context(), runnerIn("acme-ci", "acme-linux")))
+	must(t, w.Delete(t.Context(), runner()))
 	must(t, w.g.Ensure(t.Context(), pool("linux", "acme-new", 20)))
 	if a, b := len(w.standing("acme-ci")), len(w.standing("acme-new")); a != 0 || b != 4 {
 		t.Errorf("%d and %d guard rails stand", a, b)
@@ -326,7 +327,7 @@ func TestANamespaceThatIsLeftIsTidied(t *testing.T) {
 
 // TestANamespaceThatIsTakenBack is left, once no runner is in it.
 func TestANamespaceThatIsTakenBack(t *testing.T) {
-	w := newWorld(t, ci("acme-ci"), runnerIn("acme-ci", "acme-linux"))
+	w := newWorld(t, ci("acme-ci"), runner())
 	r := pool("linux", "acme-ci", 20)
 	must(t, w.g.Ensure(t.Context(), r))
 	ns := ci("acme-ci")
@@ -336,7 +337,7 @@ func TestANamespaceThatIsTakenBack(t *testing.T) {
 	if err := w.g.Ensure(t.Context(), r); err == nil || len(w.standing("acme-ci")) != 4 {
 		t.Errorf("error %v, and %d guard rails", err, len(w.standing("acme-ci")))
 	}
-	must(t, w.Delete(t.Context(), runnerIn("acme-ci", "acme-linux")))
+	must(t, w.Delete(t.Context(), runner()))
 	if err := w.g.Ensure(t.Context(), r); !errors.As(err, new(*RefusedError)) || len(w.standing("acme-ci")) != 0 {
 		t.Errorf("error %v, and %d guard rails", err, len(w.standing("acme-ci")))
 	}
