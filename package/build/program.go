@@ -19,6 +19,8 @@ type Program struct {
 	Name string
 	// File of the binary.
 	File string
+	// Programs besides, static too, by where they are to be: /bin/forgejo-runner.
+	Programs map[string]string
 	// Folders which go into the image, by where they are to be: /crds.
 	Folders map[string]string
 }
@@ -47,6 +49,13 @@ func (p Program) image() (v1.Image, error) {
 	files, err := p.entries()
 	if err != nil {
 		return nil, err
+	}
+	for to, from := range p.Programs {
+		b, err := os.ReadFile(from)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, entry{name: strings.TrimPrefix(path.Dir(to), "/") + "/", mode: 0o755}, entry{name: strings.TrimPrefix(to, "/"), mode: 0o755, content: b})
 	}
 	return programImage(p.Name, b, v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, files...)
 }
