@@ -14,13 +14,13 @@ import (
 )
 
 // items that docs/behaviour.md has to have a verdict on: the source design's acceptance list, placement table and image
-// table, by number. An item may be split, by letters.
-var items = map[string]int{"": 17, "P": 5, "I": 6}
+// table; of runner pools the rules, the acceptance list and others' reports, by number. An item may be split, by letters.
+var items = map[string]int{"": 17, "P": 5, "I": 6, "R": 20, "A": 18, "B": 27}
 
 // row of docs/behaviour.md.
 type row struct{ id, asks, verdict, how string }
 
-var cell = regexp.MustCompile(`^\| ([PI]?\d+[a-z]?) \|(.*)\|(.*)\|(.*)\|$`)
+var cell = regexp.MustCompile(`^\| ([PIRAB]?\d+[a-z]?) \|(.*)\|(.*)\|(.*)\|$`)
 
 func behaviour(t *testing.T) (rows []row) {
 	t.Helper()
