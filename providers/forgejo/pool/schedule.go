@@ -2,9 +2,12 @@ package pool
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	// Time zones, where the image has none.
 	_ "time/tzdata"
+
+	"github.com/robfig/cron/v3"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
@@ -25,14 +28,22 @@ func minimumAt(s steading.RunnerPoolSpec, now time.Time) (int, error) {
 	return minimum, nil
 }
 
+// starts are read as Kubernetes reads those of a CronJob, without its words such as @daily.
+var starts = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+
+// isOpen reports whether the window started less than its duration ago.
 func isOpen(w steading.ScheduledMinimum, now time.Time) (bool, error) {
 	zone, err := time.LoadLocation(w.TimeZone)
 	if err != nil || w.TimeZone == "Local" {
 		return false, fmt.Errorf("timeZone %q is not in the IANA database", w.TimeZone)
 	}
-	c, err := parseCron(w.Start)
-	if err != nil {
-		return false, err
+	if strings.Contains(w.Start, "=") {
+		return false, fmt.Errorf("start %q has a time zone, which is for timeZone to say", w.Start)
 	}
-	return c.startedWithin(time.Duration(w.DurationSeconds)*time.Second, now.In(zone)), nil
+	s, err := starts.Parse(w.Start)
+	if err != nil {
+		return false, fmt.Errorf("start %q is not one: %w", w.Start, err)
+	}
+	started := s.Next(now.In(zone).Add(-time.Duration(w.DurationSeconds) * time.Second))
+	return !started.IsZero() && !started.After(now), nil
 }
