@@ -47,21 +47,25 @@ func newBench(ctx context.Context, p *platform.Platform) (*bench, error) {
 		return nil, err
 	}
 	for _, name := range []string{tenant, idleTenant} {
-		x := harness.Tenant(name, steading.TenantSpec{Quota: steading.Quota{
-			MaxEnvironments: ptr.To(int32(10000)), PerEnvironment: steading.MustResources("16", "36Gi", "72Gi"), Total: steading.MustResources("100000", "100000Gi", "100000Gi"),
-		}})
-		if err := admin.Create(ctx, x); err != nil {
-			return nil, err
-		}
-		err := eventually(ctx, "tenant "+name+" ready", func(ctx context.Context) (bool, error) {
-			err := admin.Get(ctx, client.ObjectKeyFromObject(x), x)
-			return x.Status.Phase == steading.TenantReady, err
-		})
-		if err != nil {
+		if err := makeTenant(ctx, admin, name); err != nil {
 			return nil, err
 		}
 	}
 	return b, nil
+}
+
+// makeTenant makes a tenant that may have anything, and waits until it is ready.
+func makeTenant(ctx context.Context, admin client.Client, name string) error {
+	x := harness.Tenant(name, steading.TenantSpec{Quota: steading.Quota{
+		MaxEnvironments: ptr.To(int32(10000)), PerEnvironment: steading.MustResources("16", "36Gi", "72Gi"), Total: steading.MustResources("100000", "100000Gi", "100000Gi"),
+	}})
+	if err := admin.Create(ctx, x); err != nil {
+		return err
+	}
+	return eventually(ctx, "tenant "+name+" ready", func(ctx context.Context) (bool, error) {
+		err := admin.Get(ctx, client.ObjectKeyFromObject(x), x)
+		return x.Status.Phase == steading.TenantReady, err
+	})
 }
 
 // latencies of creating and deleting, one at a time, outside and inside by turns.
@@ -152,7 +156,7 @@ func (b *bench) burst(ctx context.Context, n int) (figures.Burst, error) {
 	if err != nil {
 		return figures.Burst{}, err
 	}
-	audited, err := b.audited()
+	before, err := audited(b.Plane)
 	if err != nil {
 		return figures.Burst{}, err
 	}
@@ -175,14 +179,15 @@ func (b *bench) burst(ctx context.Context, n int) (figures.Burst, error) {
 		return figures.Burst{}, err
 	}
 	b.idle += n
-	sent, err := b.requestsSince(audited, n)
+	sent, err := requestsSince(b.Plane, before)
 	if err != nil {
 		return figures.Burst{}, err
 	}
-	sent.Outside = requests
+	each := byEnvironment(sent, n)
+	each.Outside = requests
 	now, err := b.breakers(ctx)
 	say("a burst of %d took %.1f s on the platform, %d breakers opened", n, inside.Seconds(), now-opened)
-	return figures.Burst{Environments: n, Platform: inside.Seconds(), Outside: outside.Seconds(), Ratio: outside.Seconds() / inside.Seconds(), Breakers: now - opened, Requests: sent}, err
+	return figures.Burst{Environments: n, Platform: inside.Seconds(), Outside: outside.Seconds(), Ratio: outside.Seconds() / inside.Seconds(), Breakers: now - opened, Requests: each}, err
 }
 
 // memory that the provider has grown by.

@@ -7,7 +7,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -24,12 +26,20 @@ import (
 )
 
 type options struct {
-	Idle   []int         `default:"0,100" help:"How many idle environments there are while one at a time is measured, a step each, rising."`
-	Large  bool          `help:"Measure with 1,000 idle environments too."`
-	Rounds int           `default:"20" help:"Rounds of each latency."`
-	Quiet  time.Duration `default:"5m" help:"How long to leave the idle environments alone and look for what changes."`
-	Out    string        `default:"docs/benchmarks.json" help:"File to write what was measured to."`
+	Only    string         `enum:",environments,runners" default:"" help:"Measure only the environments or only the runners, and leave what was measured of the others as it is."`
+	Rounds  int            `default:"20" help:"Rounds of each latency."`
+	Idle    []int          `default:"0,100" help:"How many idle environments there are while one at a time is measured, a step each, rising."`
+	Large   bool           `help:"Measure with 1,000 idle environments too."`
+	Quiet   time.Duration  `default:"5m" help:"How long to leave the idle environments alone and look for what changes."`
+	Runners runnersOptions `embed:""`
+	Out     string         `default:"docs/benchmarks.json" help:"File to write what was measured to."`
 }
+
+// The parts of a run.
+const (
+	onlyEnvironments = "environments"
+	onlyRunners      = "runners"
+)
 
 func main() {
 	o := &options{}
@@ -42,39 +52,83 @@ func main() {
 }
 
 func (o *options) run(ctx context.Context) error {
-	if o.Large {
-		o.Idle = append(o.Idle, 1000)
-	}
-	if !slices.IsSorted(o.Idle) {
-		return fmt.Errorf("cannot measure with %v idle environments: the numbers have to rise", o.Idle)
-	}
-	r := &figures.Run{Date: time.Now().UTC().Format(time.DateOnly), Sizes: figures.Sizes{Rounds: o.Rounds, Idle: o.Idle, QuietMinutes: o.Quiet.Minutes()}}
-	var err error
-	if r.Machine, err = machine(); err != nil {
+	if err := o.valid(); err != nil {
 		return err
 	}
-	// Before anything else runs that would be in its way.
-	say("measuring one call of the function")
-	if r.Function, err = measureFunction(ctx); err != nil {
+	before, err := o.before()
+	if err != nil {
 		return err
+	}
+	r := &figures.Run{Runners: before.Runners}
+	if o.Only == onlyRunners {
+		r = before
+	} else {
+		// Before anything else runs that would be in its way.
+		say("measuring one call of the function")
+		if r.Function, err = measureFunction(ctx); err != nil {
+			return err
+		}
 	}
 	p, err := platform.Start(ctx, platform.Options{Name: "bench", Progress: func(line string) { say("%s", line) }})
 	if err != nil {
 		return err
 	}
 	defer p.Stop() //nolint:errcheck // The process ends, and with it all that the platform runs.
+	// Runners first: they leave nothing.
+	if o.Only != onlyEnvironments {
+		if r.Runners, err = o.measureRunners(ctx, p); err != nil {
+			return err
+		}
+	}
+	if o.Only != onlyRunners {
+		if err := o.measureEnvironments(ctx, p, r); err != nil {
+			return err
+		}
+	}
+	return r.Write(o.Out)
+}
+
+func (o *options) valid() error {
+	if o.Large {
+		o.Idle = append(o.Idle, 1000)
+	}
+	if !slices.IsSorted(o.Idle) {
+		return fmt.Errorf("cannot measure with %v idle environments: the numbers have to rise", o.Idle)
+	}
+	return o.Runners.valid()
+}
+
+// before is what was measured before, when only a part is measured now.
+func (o *options) before() (*figures.Run, error) {
+	if _, err := os.Stat(o.Out); o.Only == "" || errors.Is(err, fs.ErrNotExist) {
+		return &figures.Run{}, nil
+	}
+	return figures.Read(o.Out)
+}
+
+// circumstances of what is measured now.
+func circumstances(ctx context.Context, p *platform.Platform) (c figures.Circumstances, err error) {
+	c.Date = time.Now().UTC().Format(time.DateOnly)
+	if c.Machine, err = machine(); err != nil {
+		return c, err
+	}
+	c.Versions, err = versions(ctx, p)
+	return c, err
+}
+
+// measureEnvironments on a platform without any.
+func (o *options) measureEnvironments(ctx context.Context, p *platform.Platform, r *figures.Run) (err error) {
+	r.Sizes = figures.Sizes{Rounds: o.Rounds, Idle: o.Idle, QuietMinutes: o.Quiet.Minutes()}
+	if r.Circumstances, err = circumstances(ctx, p); err != nil {
+		return err
+	}
 	b, err := newBench(ctx, p)
 	if err != nil {
 		return err
 	}
-	if r.Versions, err = versions(ctx, p); err != nil {
-		return err
-	}
-	if err := o.measure(ctx, b, r); err != nil {
-		return err
-	}
+	err = o.measure(ctx, b, r)
 	r.Machine.LoadAtEnd = loadAverage()
-	return r.Write(o.Out)
+	return err
 }
 
 // measure step by step: at each there are more idle environments.

@@ -14,37 +14,41 @@ import (
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/cluster/local"
+	"github.com/steading-dev/steading/cluster/local/platform"
 	"github.com/steading-dev/steading/test/bench/figures"
 )
 
 // audited is how far the API server's audit log was read.
-func (b *bench) audited() (int64, error) {
-	s, err := os.Stat(b.Plane.AuditLog())
+func audited(p *local.Plane) (int64, error) {
+	s, err := os.Stat(p.AuditLog())
 	if err != nil {
 		return 0, fmt.Errorf("cannot count requests: %w", err)
 	}
 	return s.Size(), nil
 }
 
-// requestsSince the audit log was of a size, other than watches, by who sent them, for each of n environments. A log that was
-// turned meanwhile counts from its beginning.
-func (b *bench) requestsSince(size int64, n int) (figures.Requests, error) {
-	f, err := os.Open(b.Plane.AuditLog())
+// An account of the API server.
+type account struct{ namespace, name string }
+
+// requestsSince the audit log was of a size, other than watches, by who sent them. A log that was turned meanwhile counts from
+// its beginning.
+func requestsSince(p *local.Plane, size int64) (map[account]int, error) {
+	f, err := os.Open(p.AuditLog())
 	if err != nil {
-		return figures.Requests{}, fmt.Errorf("cannot count requests: %w", err)
+		return nil, fmt.Errorf("cannot count requests: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // It is only read.
 	if s, err := f.Stat(); err == nil && s.Size() >= size {
 		if _, err := f.Seek(size, io.SeekStart); err != nil {
-			return figures.Requests{}, fmt.Errorf("cannot count requests: %w", err)
+			return nil, fmt.Errorf("cannot count requests: %w", err)
 		}
 	}
-	r, one := figures.Requests{}, 1/float64(n)
+	sent := map[account]int{}
 	lines := bufio.NewReader(f)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return r, nil // The end, or the middle of a line that is being written.
+			return sent, nil // The end, or the middle of a line that is being written.
 		}
 		e := struct {
 			Verb string `json:"verb"`
@@ -55,16 +59,26 @@ func (b *bench) requestsSince(size int64, n int) (figures.Requests, error) {
 		if json.Unmarshal(line, &e) != nil || e.Verb == "watch" {
 			continue
 		}
-		namespace, account, _ := strings.Cut(strings.TrimPrefix(e.User.Username, "system:serviceaccount:"), ":")
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(e.User.Username, "system:serviceaccount:"), ":")
+		sent[account{namespace, name}]++
+	}
+}
+
+// byEnvironment are requests for each of n environments.
+func byEnvironment(sent map[account]int, n int) figures.Requests {
+	var r figures.Requests
+	for who, count := range sent {
+		each := float64(count) / float64(n)
 		switch {
-		case namespace == local.CrossplaneNamespace:
-			r.Crossplane += one
-		case namespace == names.SystemNamespace:
-			r.Provider += one
-		case account == names.Deployer:
-			r.Helm += one
+		case who.namespace == local.CrossplaneNamespace:
+			r.Crossplane += each
+		case who == account{names.SystemNamespace, platform.Provider}:
+			r.Provider += each
+		case who.name == names.Deployer:
+			r.Helm += each
 		}
 	}
+	return r
 }
 
 // counting are the requests that Helm sends outside.

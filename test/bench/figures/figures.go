@@ -9,14 +9,10 @@ import (
 	"time"
 )
 
-// Run is one run of the benchmarks.
+// Run is one run of the benchmarks. What it did not measure is absent.
 type Run struct {
-	// Date of the run.
-	Date string `json:"date"`
-	// Machine that it ran on.
-	Machine Machine `json:"machine"`
-	// Versions of what was measured, by name.
-	Versions map[string]string `json:"versions"`
+	// Circumstances of all but the runners.
+	Circumstances
 	// Sizes of the run.
 	Sizes Sizes `json:"sizes"`
 
@@ -34,6 +30,19 @@ type Run struct {
 	Function *Function `json:"function,omitempty"`
 	// Memory of the provider.
 	Memory []Memory `json:"memory"`
+
+	// Runners is what was measured of runner pools.
+	Runners *Runners `json:"runners,omitempty"`
+}
+
+// Circumstances of what was measured.
+type Circumstances struct {
+	// Date of the run.
+	Date string `json:"date,omitempty"`
+	// Machine that it ran on.
+	Machine Machine `json:"machine"`
+	// Versions of what was measured, by name.
+	Versions map[string]string `json:"versions,omitempty"`
 }
 
 // Machine that a run ran on.
@@ -137,10 +146,11 @@ func LatencyOf(idle int, platform, outside []time.Duration) Latency {
 	for i := range platform {
 		added[i] = platform[i] - outside[i]
 	}
-	return Latency{Idle: idle, Platform: percentiles(platform), Outside: percentiles(outside), Added: percentiles(added)}
+	return Latency{Idle: idle, Platform: PercentilesOf(platform), Outside: PercentilesOf(outside), Added: PercentilesOf(added)}
 }
 
-func percentiles(d []time.Duration) Percentiles {
+// PercentilesOf durations.
+func PercentilesOf(d []time.Duration) Percentiles {
 	return Percentiles{P50: percentile(d, 50), P95: percentile(d, 95)}
 }
 

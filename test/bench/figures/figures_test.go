@@ -43,7 +43,7 @@ func TestPercentileIsTheNearestRank(t *testing.T) {
 }
 
 func TestRunIsReadAsItWasWritten(t *testing.T) {
-	want := &Run{Date: "2026-01-02", Versions: map[string]string{"go": "1.26"}, Ready: []Latency{{Idle: 100, Added: Percentiles{P95: 2.5}}}, Function: &Function{Children: 20, P99Milliseconds: 1}}
+	want := &Run{Circumstances: Circumstances{Date: "2026-01-02", Versions: map[string]string{"go": "1.26"}}, Runners: &Runners{Circumstances: Circumstances{Date: "2026-01-03"}, Queue: &Queue{Jobs: 5}}, Ready: []Latency{{Idle: 100, Added: Percentiles{P95: 2.5}}}, Function: &Function{Children: 20, P99Milliseconds: 1}}
 	path := filepath.Join(t.TempDir(), "run.json")
 	if err := want.Write(path); err != nil {
 		t.Fatal(err)
@@ -68,5 +68,62 @@ func TestMissedGoalsAreSaid(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
+	}
+}
+
+// TestGoalsOfRunners are met at the edge and missed beyond it.
+func TestGoalsOfRunners(t *testing.T) {
+	calls := func(jobs float64) Calls {
+		return Calls{Pools: 10, Minutes: 1, Idle: map[string]float64{"jobs": 2}, Load: map[string]float64{"jobs": jobs, "register": 7}}
+	}
+	cases := map[string]struct {
+		reason string
+		of     Runners
+		want   string
+	}{
+		"Spawn":         {"less than 300 ms is met", Runners{Spawn: Percentiles{P50: 0.1, P95: 0.29}}, "| < 0.3 s | 0.29 s (p50 0.10 s) | met |"},
+		"SpawnSlow":     {"300 ms are not", Runners{Spawn: Percentiles{P50: 0.1, P95: 0.3}}, "| < 0.3 s | 0.30 s (p50 0.10 s) | **missed** |"},
+		"Calls":         {"a minute of polls every 30 s may have three", Runners{PollSeconds: 30, Calls: []Calls{calls(3)}}, "10 pools under load that share a server: listings of jobs a poll interval | 1 | 1.50 (10 calls a minute in all) | met |"},
+		"CallsTooMany":  {"four are one too many", Runners{PollSeconds: 30, Calls: []Calls{calls(4)}}, "| 1 | 2.00 (11 calls a minute in all) | **missed** |"},
+		"Peak":          {"as many as the maximum is met", Runners{Queue: &Queue{Jobs: 9, Max: 3, PeakRegistrations: 3, PeakChildren: 3}}, "| <= 3 | 3; 3 | met |"},
+		"PeakExceeded":  {"one more registration is not", Runners{Queue: &Queue{Jobs: 9, Max: 3, PeakRegistrations: 4, PeakChildren: 3}}, "| <= 3 | 4; 3 | **missed** |"},
+		"PeakChildren":  {"nor is one more child", Runners{Queue: &Queue{Jobs: 9, Max: 3, PeakRegistrations: 3, PeakChildren: 4}}, "| <= 3 | 3; 4 | **missed** |"},
+		"Once":          {"every job on one runner is met", Runners{Queue: &Queue{Jobs: 9, Once: 9, Seconds: 4, Runners: 10}}, "| all | 9 in 4 s, on 10 runners | met |"},
+		"OnceButForOne": {"all but one are not", Runners{Queue: &Queue{Jobs: 9, Once: 8, Seconds: 4, Runners: 10}}, "| all | 8 in 4 s, on 10 runners | **missed** |"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			out := &strings.Builder{}
+			if err := (&Run{Runners: &tc.of}).Markdown(out); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.String(), tc.want) {
+				t.Errorf("%s: no %q in\n%s", tc.reason, tc.want, out)
+			}
+		})
+	}
+}
+
+func TestCallsAreShownByRoute(t *testing.T) {
+	out := &strings.Builder{}
+	r := &Run{Runners: &Runners{PollSeconds: 5, Calls: []Calls{{Pools: 1, Minutes: 1, Jobs: 60, Idle: map[string]float64{"jobs": 12}, Load: map[string]float64{"jobs": 12, "runner": 60.5}}}}}
+	if err := r.Markdown(out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| pools | | jobs run | jobs | runner | in all |", "| 1 | idle | 0 | 12.0 | 0.0 | 12.0 |", "| 1 | under load | 60 | 12.0 | 60.5 | 72.5 |"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// TestRunnersAloneHaveNoOtherCircumstances, as when nothing else was measured yet.
+func TestRunnersAloneHaveNoOtherCircumstances(t *testing.T) {
+	out := &strings.Builder{}
+	if err := (&Run{Runners: &Runners{Circumstances: Circumstances{Date: "2026-01-02"}}}).Markdown(out); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "| date |"); n != 1 {
+		t.Errorf("%d dates in\n%s", n, out)
 	}
 }

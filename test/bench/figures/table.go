@@ -16,6 +16,7 @@ const (
 	goalTokens   = 50.0 // of Crossplane's breaker
 	goalFunction = 2.0  // milliseconds, p99
 	goalMemory   = 50.0 // KiB a managed resource
+	goalSpawn    = 0.3  // seconds, p95
 )
 
 // Markdown writes the tables of docs/performance.md.
@@ -25,7 +26,11 @@ func (r *Run) Markdown(w io.Writer) error {
 	r.latencies(t, "From claim applied to Environment ready", r.Ready)
 	r.latencies(t, "From claim deleted to claim gone", r.Gone)
 	r.requests(t)
-	r.circumstances(t)
+	if r.Date != "" {
+		t.WriteString("\n## Circumstances\n")
+		r.circumstances(t, fmt.Sprintf("%d of each latency", r.Sizes.Rounds))
+	}
+	r.Runners.details(t)
 	_, err := io.WriteString(w, t.String())
 	return err
 }
@@ -56,6 +61,7 @@ func (r *Run) goals(t *strings.Builder) {
 		row(t, fmt.Sprintf("provider memory above its base, %d managed resources", m.ManagedResources), "< 50 KiB each",
 			fmt.Sprintf("%.0f KiB each (%.0f MiB, base %.0f MiB)", m.KiBEach, m.MiB, m.BaseMiB), m.KiBEach < goalMemory)
 	}
+	r.Runners.goals(t)
 }
 
 func row(t *strings.Builder, what, goal, have string, met bool) {
@@ -89,14 +95,14 @@ func (r *Run) requests(t *strings.Builder) {
 	}
 }
 
-func (r *Run) circumstances(t *strings.Builder) {
-	t.WriteString("\n## Circumstances\n\n| | |\n|---|---|\n")
-	fmt.Fprintf(t, "| date | %s |\n", r.Date)
-	fmt.Fprintf(t, "| machine | %s, %d cores, %.0f GiB, Linux %s |\n", r.Machine.CPU, r.Machine.Cores, r.Machine.MemoryGiB, r.Machine.Kernel)
-	fmt.Fprintf(t, "| load average | %s at the start, %s at the end |\n", r.Machine.LoadAtStart, r.Machine.LoadAtEnd)
-	fmt.Fprintf(t, "| rounds | %d of each latency |\n", r.Sizes.Rounds)
-	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
-		fmt.Fprintf(t, "| %s | %s |\n", name, r.Versions[name])
+func (c *Circumstances) circumstances(t *strings.Builder, rounds string) {
+	t.WriteString("\n| | |\n|---|---|\n")
+	fmt.Fprintf(t, "| date | %s |\n", c.Date)
+	fmt.Fprintf(t, "| machine | %s, %d cores, %.0f GiB, Linux %s |\n", c.Machine.CPU, c.Machine.Cores, c.Machine.MemoryGiB, c.Machine.Kernel)
+	fmt.Fprintf(t, "| load average | %s at the start, %s at the end |\n", c.Machine.LoadAtStart, c.Machine.LoadAtEnd)
+	fmt.Fprintf(t, "| rounds | %s |\n", rounds)
+	for _, name := range slices.Sorted(maps.Keys(c.Versions)) {
+		fmt.Fprintf(t, "| %s | %s |\n", name, c.Versions[name])
 	}
 }
 
