@@ -2,6 +2,7 @@ package runnerpool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -152,7 +153,7 @@ func TestPhaseAndMessage(t *testing.T) {
 		},
 		"Unsynced": {
 			reason: "An error of the reconciler's stands in for conditions that were never written.", spec: settings(),
-			edit:  func(r *forgejov1.Runner) { r.SetConditions(xpv2.ReconcileError(fmt.Errorf("cannot read the claim"))) },
+			edit:  func(r *forgejov1.Runner) { r.SetConditions(xpv2.ReconcileError(errors.New("cannot read the claim"))) },
 			phase: steading.RunnerPoolPending, message: "cannot read the claim",
 		},
 	}

@@ -242,12 +242,12 @@ func ended(j *batchv1.Job) bool {
 
 // killMeanwhile kills the provider's pods and the API server in turns, each after as many more jobs have run as the seed says.
 func (w *runners) killMeanwhile(kills int) {
-	seed := uint64(time.Now().UTC().YearDay()) //nolint:gosec // A day is small.
+	seed := uint64(time.Now().UTC().YearDay())
 	if s, err := strconv.ParseUint(os.Getenv("RUNNER_SEED"), 10, 64); err == nil {
 		seed = s
 	}
 	w.Logf("repeat this with RUNNER_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // What is drawn is no secret.
+	r := rand.New(rand.NewPCG(seed, 0))
 	for kill := range kills {
 		after := kill*burstJobs/kills + r.IntN(burstJobs/kills)
 		w.wait(fmt.Sprintf("%d jobs have run", after), func(context.Context) error {

@@ -57,7 +57,7 @@ func checkOut(ctx context.Context, commit string) (string, error) {
 		{"git", "-C", source, "archive", "--format=tar", "-o", archive, commit},
 		{"tar", "-C", dir, "-xf", archive},
 	} {
-		out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput() //nolint:gosec // The commands are those above.
+		out, err := exec.CommandContext(ctx, step[0], step[1:]...).CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("cannot check out the version before, %s: %w: %s", commit, err, strings.TrimSpace(string(out)))
 		}
