@@ -170,22 +170,15 @@ func ownerOfLife(t *testing.T) client.Client {
 	return c
 }
 
-// livePools serves the kind of runner pools, as a provider of theirs would, and has an owner make one, which is to go with
-// its tenant.
+// livePools has an owner make a runner pool, which has neither token nor namespace and is to go with its tenant all the same.
 func livePools(t *testing.T) client.Object {
 	t.Helper()
-	const kind = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: runnerpools.steading.dev}\n" +
-		"spec: {group: steading.dev, scope: Namespaced, names: {kind: RunnerPool, plural: runnerpools, singular: runnerpool, listKind: RunnerPoolList},\n" +
-		"  versions: [{name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}"
-	if err := create(kind)(t.Context(), suite.Admin); err != nil {
+	const pool = "apiVersion: steading.dev/v1alpha1\nkind: RunnerPool\nmetadata: {name: linux, namespace: tenant-lifea}\n" +
+		"spec: {forgejo: {url: 'https://git.example.com', scope: {organization: lifea}, tokenSecretRef: {name: forgejo-pat}}, labels: [docker], jobNamespace: lifea-ci,\n" +
+		"  pod: {template: {spec: {containers: [{name: job, image: alpine}]}}}}"
+	if err := create(pool)(t.Context(), ownerOfLife(t)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = remove("CustomResourceDefinition.apiextensions.k8s.io/v1 runnerpools.steading.dev")(context.Background(), suite.Admin)
-	})
-	lena := ownerOfLife(t)
-	pool := "apiVersion: steading.dev/v1alpha1\nkind: RunnerPool\nmetadata: {name: linux, namespace: tenant-lifea}\nspec: {}"
-	harness.Eventually(t, "the owner makes a pool", func(ctx context.Context) error { return create(pool)(ctx, lena) })
 	return try.Object("RunnerPool.steading.dev/v1alpha1 tenant-lifea/linux")
 }
 
