@@ -83,7 +83,7 @@ func TestGoalsOfRunners(t *testing.T) {
 	}{
 		"Spawn":         {"less than 300 ms is met", Runners{Spawn: Percentiles{P50: 0.1, P95: 0.29}}, "| < 0.3 s | 0.29 s (p50 0.10 s) | met |"},
 		"SpawnSlow":     {"300 ms are not", Runners{Spawn: Percentiles{P50: 0.1, P95: 0.3}}, "| < 0.3 s | 0.30 s (p50 0.10 s) | **missed** |"},
-		"Calls":         {"a minute of polls every 30 s may have three", Runners{PollSeconds: 30, Calls: []Calls{calls(3)}}, "10 pools under load that share a server: listings of jobs a poll interval | 1 | 1.50 (10 calls a minute in all) | met |"},
+		"Calls":         {"a minute of polls every 30 s may have three", Runners{PollSeconds: 30, Calls: []Calls{calls(3)}}, "listings of jobs a poll interval, by 10 pools of one server, under load | 1 | 1.50 (10 calls a minute in all) | met |"},
 		"CallsTooMany":  {"four are one too many", Runners{PollSeconds: 30, Calls: []Calls{calls(4)}}, "| 1 | 2.00 (11 calls a minute in all) | **missed** |"},
 		"Peak":          {"as many as the maximum is met", Runners{Queue: &Queue{Jobs: 9, Max: 3, PeakRegistrations: 3, PeakChildren: 3}}, "| <= 3 | 3; 3 | met |"},
 		"PeakExceeded":  {"one more registration is not", Runners{Queue: &Queue{Jobs: 9, Max: 3, PeakRegistrations: 4, PeakChildren: 3}}, "| <= 3 | 4; 3 | **missed** |"},

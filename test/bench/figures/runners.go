@@ -70,7 +70,7 @@ func (r *Runners) goals(t *strings.Builder) {
 			// One more than the time has in it, since the window may open just before one.
 			polls := c.Minutes*60/r.PollSeconds + 1
 			n := calls[routeJobs] * c.Minutes
-			row(t, fmt.Sprintf("%s %s that share a server: listings of jobs a poll interval", plural(c.Pools, "pool"), what), "1",
+			row(t, fmt.Sprintf("listings of jobs a poll interval, by %s of one server, %s", plural(c.Pools, "pool"), what), "1",
 				fmt.Sprintf("%.2f (%.0f calls a minute in all)", n/(polls-1), sum(calls)), n <= polls)
 		}
 	}
