@@ -16,7 +16,7 @@ func TestPowerOfRunnersIsLeast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "power")
 	w.queue(t, 3, "")
-	p := w.pool("linux", 2)
+	p := w.pool(2)
 	suite.Create(t, p)
 	w.waitJobs(t)
 	w.wait(t, p, "is idle", func(p *steading.RunnerPool) error {

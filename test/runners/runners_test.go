@@ -50,7 +50,7 @@ func TestEveryJobGetsARunnerOfItsOwn(t *testing.T) {
 	w := newWorld(t, "queue")
 	w.queue(t, 6, "log: [hello]")
 	w.queue(t, 2, "result: failure")
-	p := w.pool("linux", 3)
+	p := w.pool(3)
 	suite.Create(t, p)
 	w.waitJobs(t)
 	if peak := w.forgejo.PeakRegistrations(); peak > 3 {
@@ -108,7 +108,7 @@ func TestTheTokenStaysWhereItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "secretive")
 	w.queue(t, 1, "sleep: 3s")
-	suite.Create(t, w.pool("linux", 1))
+	suite.Create(t, w.pool(1))
 	harness.Eventually(t, "a runner is made", func(ctx context.Context) error {
 		return w.wantCredential(ctx, t)
 	})
@@ -143,7 +143,7 @@ func TestANamespaceHasToBeGiven(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace()}}
 	harness.Change(t, &suite, ns, func(ns *corev1.Namespace) { delete(ns.Labels, names.LabelRunnersFor) })
 	w.queue(t, 1, "")
-	p := w.pool("linux", 1)
+	p := w.pool(1)
 	suite.Create(t, p)
 	w.wait(t, p, "is refused its namespace", says("RunnersMade", "JobNamespaceRefused"))
 	if all := w.forgejo.Registrations(); len(all) != 0 {
@@ -160,7 +160,7 @@ func TestAnImageThatCannotBePulledFreesItsSlot(t *testing.T) {
 	w := newWorld(t, "nopull")
 	w.queue(t, 1, "")
 	w.node.SetFault(runnernode.Fault{Kind: runnernode.FaultImagePull, Pods: labels.SelectorFromSet(labels.Set{names.LabelPool: names.Runner(w.tenant, "linux")})})
-	p := w.pool("linux", 1)
+	p := w.pool(1)
 	p.Spec.StartupTimeoutSeconds = 10
 	suite.Create(t, p)
 	w.wait(t, p, "backs off", func(p *steading.RunnerPool) error {
@@ -180,7 +180,7 @@ func TestDeletingARecordKillsItsRunner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "killed")
 	w.queue(t, 1, "result: hang")
-	p := w.pool("linux", 1)
+	p := w.pool(1)
 	suite.Create(t, p)
 	var victim forgejov1.RunnerInstance
 	harness.Eventually(t, "a runner has the job", func(ctx context.Context) error {
@@ -232,7 +232,7 @@ func TestAPoolIsDeletedWhateverIsGone(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "lost"+name)
 			w.queue(t, 1, "result: hang")
-			p := w.pool("linux", 1)
+			p := w.pool(1)
 			suite.Create(t, p)
 			w.wait(t, p, "has a runner", func(p *steading.RunnerPool) error {
 				if p.Status.Active == 0 {
@@ -252,7 +252,7 @@ func TestAPoolIsDeletedWhateverIsGone(t *testing.T) {
 func TestAServerThatIsDownDecidesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "down")
-	p := w.pool("linux", 2)
+	p := w.pool(2)
 	p.Spec.MinRunners = 1
 	suite.Create(t, p)
 	w.wait(t, p, "has a spare", func(p *steading.RunnerPool) error {
@@ -283,7 +283,7 @@ func TestAServerThatIsDownDecidesNothing(t *testing.T) {
 func TestASuspendedPoolMakesNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "rests")
-	p := w.pool("linux", 2)
+	p := w.pool(2)
 	p.Spec.MinRunners = 1
 	suite.Create(t, p)
 	w.wait(t, p, "has a spare", func(p *steading.RunnerPool) error {

@@ -66,10 +66,10 @@ func newWorld(t *testing.T, tenant string) *world {
 // namespace of the runners.
 func (w *world) namespace() string { return w.tenant + "-ci" }
 
-// pool is a RunnerPool claim for the organization's jobs, with at most so many runners.
-func (w *world) pool(name string, most int32) *steading.RunnerPool {
+// pool is the RunnerPool claim linux for the organization's jobs, with at most so many runners.
+func (w *world) pool(most int32) *steading.RunnerPool {
 	return &steading.RunnerPool{
-		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace(w.tenant), Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace(w.tenant), Name: "linux"},
 		Spec: steading.RunnerPoolSpec{
 			Forgejo: steading.ForgejoServer{
 				URL: w.server.URL, Scope: steading.ForgejoScope{Organization: w.tenant},
