@@ -30,8 +30,8 @@ func machine(namespace, labels string) string {
 	return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: acme-linux-cccccccc, namespace: " + namespace + ", labels: " + labels + "}"
 }
 
-func credentials(name, namespace, kind string) string {
-	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + ", labels: " + ofRunner + "}\ntype: " + kind
+func credentials(name, namespace string) string {
+	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + ", labels: " + ofRunner + "}\ntype: Opaque"
 }
 
 // guard is a guard rail of a job namespace.
@@ -106,7 +106,7 @@ func attemptsOnRunners() map[string]map[string]attempt {
 			"somebody lifts the quota":        {reason: "It is the sum of the pools' maxima.", as: argocd, do: change(quota, "spec: {hard: {pods: '700'}}"), want: "ResourceQuota steading-runners is one of Steading's own in namespace acme-ci, which is for runners"},
 			"somebody opens the network":      {reason: "Jobs could reach the credentials of their node.", as: argocd, do: create(networkPolicy("steading-runners", "acme-ci")), want: "NetworkPolicy steading-runners"},
 			"somebody swaps a credential":     {reason: "A runner would run another's jobs.", as: argocd, do: replace("Secret.v1 acme-ci/acme-linux-bbbbbbbb-credentials", setLabel("a", "b")), want: "Secret acme-linux-bbbbbbbb-credentials"},
-			"somebody is there first":         {reason: "A credential would be taken for one of ours.", as: argocd, do: create(credentials(secret, "acme-ci", "Opaque")), want: "use others"},
+			"somebody is there first":         {reason: "A credential would be taken for one of ours.", as: argocd, do: create(credentials(secret, "acme-ci")), want: "use others"},
 			"somebody binds our account":      {reason: "The provider's right is the provider's.", as: argocd, do: remove("RoleBinding.rbac.authorization.k8s.io/v1 acme-ci/steading-runners"), want: "RoleBinding steading-runners"},
 		},
 		"refuse-changing-guard-rails": {
@@ -144,7 +144,7 @@ func attemptsOnRunners() map[string]map[string]attempt {
 		"refuse-provider-forgejo-elsewhere": {
 			"a job":                            {reason: "It makes them.", as: forgejo, do: create(job("acme-ci", ofRunner))},
 			"a machine":                        {reason: "It makes them.", as: forgejo, do: create(machine("acme-ci", ofRunner))},
-			"a credential":                     {reason: "It makes them.", as: forgejo, do: create(credentials(secret, "acme-ci", "Opaque"))},
+			"a credential":                     {reason: "It makes them.", as: forgejo, do: create(credentials(secret, "acme-ci"))},
 			"a credential that is spent":       {reason: "It deletes them.", as: forgejo, do: remove("Secret.v1 acme-ci/acme-linux-bbbbbbbb-credentials")},
 			"the quota":                        {reason: "It keeps it.", as: forgejo, do: change(quota, "spec: {hard: {pods: '7'}}")},
 			"the network policy":               {reason: "It makes it.", as: forgejo, do: apply(guard("networking.k8s.io/v1", "NetworkPolicy", "steading-runners", ofPool, "spec: {podSelector: {}}"))},
@@ -159,8 +159,8 @@ func attemptsOnRunners() map[string]map[string]attempt {
 			"a job where it may not any more":  {reason: "The operator took the namespace back.", as: forgejo, do: create(job("taken-back", ofRunner)), want: "namespace taken-back does not carry the label"},
 			"a job beside the claims":          {reason: "Tokens are there.", as: packagedForgejo, do: create(job("tenant-acme", ofRunner)), want: "the provider may not write jobs in it"},
 			"a machine elsewhere":              {reason: "Nobody gave it that namespace.", as: packagedForgejo, do: create(machine("foreign", ofRunner)), want: "may not write virtualmachines in it"},
-			"a secret elsewhere":               {reason: "Crossplane's RBAC manager gives it more than it needs.", as: packagedForgejo, do: create(credentials(secret, "foreign", "Opaque")), want: "may not write secrets in it"},
-			"a secret in steading-system":      {reason: "As above.", as: packagedForgejo, do: create(credentials(secret, "steading-system", "Opaque")), want: "may not write secrets in it"},
+			"a secret elsewhere":               {reason: "Crossplane's RBAC manager gives it more than it needs.", as: packagedForgejo, do: create(credentials(secret, "foreign")), want: "may not write secrets in it"},
+			"a secret in steading-system":      {reason: "As above.", as: packagedForgejo, do: create(credentials(secret, "steading-system")), want: "may not write secrets in it"},
 			"a job of another tenant's":        {reason: "The namespace is acme's.", as: forgejo, do: create(job("acme-ci", strings.Replace(ofRunner, "acme,", "globex,", 1))), want: "has to carry the labels app.kubernetes.io/managed-by: steading and steading.dev/tenant: acme"},
 			"a job of nobody's":                {reason: "It could not be told whose it is.", as: forgejo, do: create(job("acme-ci", "{}")), want: "has to carry the labels"},
 			"a job of no runner's":             {reason: "As above.", as: forgejo, do: create(job("acme-ci", ofPool)), want: "that carry the label steading.dev/runner"},
@@ -170,7 +170,7 @@ func attemptsOnRunners() map[string]map[string]attempt {
 			"another quota":                    {reason: "It has one.", as: forgejo, do: apply(guard("v1", "ResourceQuota", "steading-more", ofPool, "")), want: "called steading-runners"},
 			"a token":                          {reason: "It acts as nobody else.", as: packagedForgejo, do: token("acme-ci/steading-runner"), want: "has to carry the labels"},
 			"a role":                           {reason: "It makes none.", as: packagedForgejo, do: create(guard("rbac.authorization.k8s.io/v1", "Role", "steading-runners", ofPool, "rules: []")), want: "no tokens, roles or pods"},
-			"a credential by another name":     {reason: "It could be mounted by a pod that knows that name.", as: forgejo, do: create(credentials("registry", "acme-ci", "Opaque")), want: "the provider may write Secrets called <runner>-credentials"},
+			"a credential by another name":     {reason: "It could be mounted by a pod that knows that name.", as: forgejo, do: create(credentials("registry", "acme-ci")), want: "the provider may write Secrets called <runner>-credentials"},
 			"a token by way of a secret":       {reason: "Kubernetes fills Secrets of that type with tokens.", as: forgejo, do: create("apiVersion: v1\nkind: Secret\nmetadata: {name: " + secret + ", namespace: acme-ci, labels: " + ofRunner + ", annotations: {kubernetes.io/service-account.name: steading-runner}}\ntype: kubernetes.io/service-account-token"), want: "of type Opaque only"},
 			"tokens of an environment":         {reason: "There are none.", as: packagedForgejo, do: create(right("steading-runners-linux", "acme-dev", reads, account)), want: "may not write rolebindings in it"},
 			"all secrets of a tenant's claims": {reason: "It reads them by the one role.", as: packagedForgejo, do: create(right("steading-runners-linux", "tenant-acme", "admin", account)), want: "the provider may read tokens in the namespaces of tenants' claims"},

@@ -13,6 +13,7 @@ import (
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/forgejo/api"
+	"github.com/steading-dev/steading/providers/forgejo/server"
 )
 
 // group of n runners alike, with ids from 1 on.
@@ -67,6 +68,8 @@ func TestSpawn(t *testing.T) {
 		"GoneAndJudgedSince": {reason: "one that was gone before the look was not available, whenever it is judged", waiting: 1, limit: 10, instances: group(1, registeredAt(-time.Minute), ended(forgejov1.RunnerConsumed, time.Second)), want: 1},
 		"IdleAfterActive":    {reason: "one that had a job gets no other, though its reports stall", waiting: 1, limit: 10, instances: group(1, activeSince(-time.Minute)), states: states(1, api.RunnerIdle), want: 1},
 		"BusySinceTheLook":   {reason: "what it took since the look is among the jobs that the look saw", waiting: 1, limit: 10, instances: group(1, activeSince(time.Second)), states: states(1, api.RunnerIdle), want: 0},
+		"PrunedSince":        {reason: "the same when its record is being deleted", waiting: 1, limit: 10, instances: group(1, ended(forgejov1.RunnerConsumed, time.Second), deleted), states: states(1, api.RunnerIdle), want: 0},
+		"KilledByHand":       {reason: "one whose record is deleted before it has ended takes no job", waiting: 1, limit: 10, instances: group(1, deleted), states: states(1, api.RunnerIdle), want: 1},
 		"ConsumedSince":      {reason: "the same when it is through already", waiting: 1, limit: 10, instances: group(1, ended(forgejov1.RunnerConsumed, time.Second)), states: states(1, api.RunnerIdle), want: 0},
 	}
 	for name, tc := range cases {
@@ -249,8 +252,19 @@ func TestHistoryKeepsTheNewest(t *testing.T) {
 		instance("acme-linux-uncounted", ended(forgejov1.RunnerConsumed, -time.Hour)),
 		instance("acme-linux-unreleased", ended(forgejov1.RunnerConsumed, -time.Hour), marked, func(i *forgejov1.RunnerInstance) { i.Status.AtProvider.Released = false }))
 	s := State{Now: epoch, Settings: settings(func(s *steading.RunnerPoolSpec) { s.SuccessfulJobsHistoryLimit, s.FailedJobsHistoryLimit = 2, 0 }), Instances: all}
-	if diff := cmp.Diff([]string{"acme-linux-0", "acme-linux-3", "acme-linux-4"}, Decide(s).Delete); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
+	for _, tc := range []struct {
+		reason string
+		look   *server.Look
+		want   []string
+	}{
+		{reason: "all had ended before the look", look: &server.Look{Number: 2, Began: epoch.Add(time.Hour)}, want: []string{"acme-linux-0", "acme-linux-3", "acme-linux-4"}},
+		{reason: "what ended since the look may have taken one of its jobs", look: &server.Look{Number: 1, Began: epoch.Add(4 * time.Minute)}, want: []string{"acme-linux-0", "acme-linux-3"}},
+		{reason: "without a look nobody knows"},
+	} {
+		s.Look = tc.look
+		if diff := cmp.Diff(tc.want, Decide(s).Delete); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+		}
 	}
 }
 

@@ -105,3 +105,5 @@ func listing(states map[int64]api.RunnerStatus) map[int64]api.Runner {
 func look(states map[int64]api.RunnerStatus) *server.Look {
 	return &server.Look{Number: 1, Began: epoch, Runners: listing(states)}
 }
+
+func deleted(i *forgejov1.RunnerInstance) { i.DeletionTimestamp = new(metav1.NewTime(epoch)) }

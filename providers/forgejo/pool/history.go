@@ -7,9 +7,15 @@ import (
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 )
 
-// beyond the limits of history are these instances. Those that are not released, or not counted, are not history yet.
+// beyond the limits of history are these instances. Those that are not released, or not counted, are not history yet. Nor are
+// those that ended since the look began: one that took a job which the look saw waiting is what keeps that job from asking for
+// another runner.
 func beyond(s State) []string {
+	if s.Look == nil {
+		return nil
+	}
 	var names []string
+	snap := snapshotOf(s)
 	for phase, limit := range map[forgejov1.RunnerPhase]int32{
 		forgejov1.RunnerCompleted: s.Settings.SuccessfulJobsHistoryLimit,
 		forgejov1.RunnerFailed:    s.Settings.FailedJobsHistoryLimit,
@@ -22,7 +28,9 @@ func beyond(s State) []string {
 		}
 		slices.SortFunc(kept, later)
 		for _, i := range kept[min(int(limit), len(kept)):] {
-			names = append(names, i.Name)
+			if at := i.Status.AtProvider.CompletionTime; at == nil || snap.before(at.Time) {
+				names = append(names, i.Name)
+			}
 		}
 	}
 	slices.Sort(names)

@@ -161,15 +161,19 @@ func TestSixFruitlessRunnersBackOff(t *testing.T) {
 		w.pass()
 		w.tells("StartupTimeout")
 		// A restart, and history that is gone, forget nothing.
-		w.gone(live)
 		w.restart(w.kube)
+		w.clock.Step(time.Second)
 		w.look()
+		w.gone(live)
 		if n := len(w.instances()); n != 0 {
 			t.Fatalf("%d runners while it backs off", n)
 		}
 		r := w.written()
 		if c := r.GetCondition(steading.ConditionRunnersMade); c.Reason != steading.ReasonBackingOff || r.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
 			t.Errorf("the conditions are %+v", r.Status.Conditions)
+		}
+		if c := r.GetCondition(steading.ConditionRunnersMade); !strings.Contains(c.Message, "the last one, "+live.Name+", is StartupTimeout") {
+			t.Errorf("it does not say why the last one failed: %s", c.Message)
 		}
 		if len(r.Status.AtProvider.Reasons) != 1 || !strings.HasPrefix(r.Status.AtProvider.Reasons[0], "backing off until") {
 			t.Errorf("the reasons are %v", r.Status.AtProvider.Reasons)
@@ -348,7 +352,8 @@ func TestHistoryIsDeletedBeyondItsLimits(t *testing.T) {
 		w.clock.Step(time.Duration(n+1) * time.Second)
 		w.judge(&i, forgejov1.RunnerConsumed)
 	}
-	w.pass()
+	w.clock.Step(time.Second)
+	w.look()
 	deleted := 0
 	for _, i := range w.instances() {
 		if i.DeletionTimestamp != nil {

@@ -59,7 +59,7 @@ type snapshot struct {
 // job that it took is among those that the look saw waiting.
 func (s snapshot) available(i *forgejov1.RunnerInstance) bool {
 	o := i.Status.AtProvider
-	if i.Spec.ForProvider.Drain || i.DeletionTimestamp != nil {
+	if i.Spec.ForProvider.Drain || i.DeletionTimestamp != nil && !judged(i) {
 		return false
 	}
 	r, registered, ok := listed(i, s.runners)

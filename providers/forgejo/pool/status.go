@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -75,7 +76,7 @@ func clean(err error) error {
 func (p *pass) status(failed error) *forgejov1.RunnerStatus {
 	s := p.runner.Status.DeepCopy()
 	p.observe(s)
-	watched, made := p.watched(), p.madeCondition(failed)
+	watched, made := p.watched(), p.madeCondition(failed, s.AtProvider.Recent)
 	synced := xpv2.ReconcileSuccess()
 	if failed != nil {
 		synced = xpv2.ReconcileError(kit.Clean(failed))
@@ -157,8 +158,10 @@ func (p *pass) watched() xpv2.Condition {
 }
 
 // madeCondition is the condition RunnersMade.
-func (p *pass) madeCondition(failed error) xpv2.Condition {
+func (p *pass) madeCondition(failed error, ended []steading.EndedRunner) xpv2.Condition {
 	switch {
+	case p.state.Gate != nil && p.state.Gate.Reason == steading.ReasonBackingOff:
+		return condition(steading.ConditionRunnersMade, false, p.state.Gate.Reason, p.state.Gate.Message+lastFailure(ended))
 	case p.state.Gate != nil:
 		return condition(steading.ConditionRunnersMade, false, p.state.Gate.Reason, p.state.Gate.Message)
 	case failed != nil:
@@ -166,6 +169,16 @@ func (p *pass) madeCondition(failed error) xpv2.Condition {
 	default:
 		return condition(steading.ConditionRunnersMade, true, steading.ReasonMaking, "")
 	}
+}
+
+// lastFailure says what the last runner failed with that did, of those that ended, the newest first.
+func lastFailure(ended []steading.EndedRunner) string {
+	for _, e := range ended {
+		if r := forgejov1.RunnerReason(e.Reason); r != forgejov1.RunnerConsumed && r != forgejov1.Drained {
+			return strings.TrimSuffix(fmt.Sprintf("; the last one, %s, is %s: %s", e.Name, e.Reason, e.Message), ": ")
+		}
+	}
+	return ""
 }
 
 // readyOf a pool: it is watched, and nothing about it is refused. One that backs off or is suspended is as it should be.
