@@ -231,7 +231,8 @@ func wantReplicas(t *testing.T, tenant, environment string, want int32) {
 	}
 }
 
-// wantEvent on a claim, once.
+// wantEvent wants an event when it begins, and not one each time: a composite that is composed again before its status is read
+// has it said once more.
 func wantEvent(t *testing.T, e *steading.Environment, reason xpv2.ConditionReason) {
 	t.Helper()
 	harness.Eventually(t, "event on "+e.Name, func(ctx context.Context) error {
@@ -245,7 +246,7 @@ func wantEvent(t *testing.T, e *steading.Environment, reason xpv2.ConditionReaso
 				n += int(max(ev.Count, 1))
 			}
 		}
-		if n != 1 {
+		if n < 1 || n > 2 {
 			return fmt.Errorf("there are %d", n)
 		}
 		return nil

@@ -20,6 +20,8 @@ const (
 	machinery        = "refuse-machinery-fields"
 	moving           = "refuse-moving-environments"
 	reservedNames    = "refuse-reserved-tenant-names"
+	runnersFor       = "refuse-runners-for"
+	runnersGuarded   = "refuse-changing-runners"
 	tenantNames      = "refuse-tenant-names"
 	tenantsElsewhere = "refuse-tenants-elsewhere"
 	ledgers          = "refuse-writing-ledgers"
@@ -67,7 +69,7 @@ const runtimeType = "{type: runtime}"
 // attempts to escape from tenant esc, whose neighbour is tenant vic.
 func attempts() map[string]attempt {
 	all := map[string]attempt{}
-	for _, some := range []map[string]attempt{allowed(), onTenants(), onClaims(), onMachinery(), onPlatform(), inside(), onTheEdge()} {
+	for _, some := range []map[string]attempt{allowed(), onTenants(), onClaims(), onMachinery(), onPlatform(), inside(), onTheEdge(), onRunners()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -87,6 +89,16 @@ func allowed() map[string]attempt {
 		"own/chart":       {reason: "Charts make things.", as: deployer, do: create(configMap("esc-dev"))},
 		"own/far chart":   {reason: "On the edge too.", as: onEdge, do: create(configMap("esc-far"))},
 		"own/role":        {reason: "A chart hands on what it has.", as: deployer, do: create(bindingOf("esc-dev", "x", "steading:environment-owner", "{kind: ServiceAccount, name: x, namespace: esc-dev}"))},
+	}
+}
+
+// onRunners are attempts on namespaces that runners run in: esc-ci was given to the tenant.
+func onRunners() map[string]attempt {
+	return map[string]attempt{
+		"runners/take a namespace": {reason: "An operator says where jobs run.", as: owner, do: create("apiVersion: v1\nkind: Namespace\nmetadata: {name: esc-taken, labels: {steading.dev/runners-for: esc}}"), by: []string{rbac, runnersFor}},
+		"runners/open the network": {reason: "Jobs would be reached, and reach what they may not.", as: owner, do: create(networkPolicy("esc-ci", "steading-open")), by: []string{rbac, runnersGuarded}},
+		"runners/read credentials": {reason: "They are a runner's own.", as: owner, do: list("Secret.v1 esc-ci/"), by: []string{rbac}},
+		"runners/read all records": {reason: "They are of all tenants.", as: owner, do: list("RunnerInstance.forgejo.steading.dev/v1alpha1 steading-system/"), by: []string{rbac}},
 	}
 }
 

@@ -85,7 +85,7 @@ func TestEscape(t *testing.T) {
 }
 
 // notOnTenants are policies that bind the provider, or operators, and nobody else.
-var notOnTenants = []string{"refuse-losing-composites", "refuse-provider-elsewhere", "refuse-provider-foreign-namespaces"}
+var notOnTenants = []string{"refuse-losing-composites", "refuse-provider-elsewhere", "refuse-provider-foreign-namespaces", "refuse-provider-forgejo-elsewhere"}
 
 // bindings counts the policies that bind tenants and their charts.
 func bindings(t *testing.T) int {

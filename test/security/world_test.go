@@ -36,6 +36,7 @@ func newWorld(t *testing.T) *world {
 	suite.NewTenant(t, "vic", steading.TenantSpec{Owners: []steading.Subject{{Kind: "Group", Name: "vic-owners"}}})
 	suite.NewTenant(t, "esc", steading.TenantSpec{Owners: []steading.Subject{{Kind: "Group", Name: "esc-owners"}}, PlatformCluster: steading.PlatformClusterAllowed})
 	suite.Create(t, registered(t, "esc", "edge")...)
+	suite.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "esc-ci", Labels: map[string]string{names.LabelRunnersFor: "esc"}}})
 	web, dev, far := harness.Environment("vic", "web"), harness.Environment("esc", "dev"), harness.Environment("esc", "far")
 	dev.Spec.ContextRef = &steading.ContextReference{Name: steading.PlatformContext}
 	far.Spec.ContextRef = &steading.ContextReference{Name: "edge"}
