@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -230,14 +231,16 @@ func (w *runners) watchChildren() func() int {
 	}
 }
 
-// ended reports whether a Job has nothing running, for ever.
+// ended reports whether a Job has nothing running, for ever. That its pods have ended it says before it says that it is complete,
+// which takes the Job controller a while when there are many.
 func ended(j *batchv1.Job) bool {
+	over := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, batchv1.JobFailureTarget, batchv1.JobFailed, batchv1.JobSuspended}
 	for _, c := range j.Status.Conditions {
-		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed || c.Type == batchv1.JobSuspended) && c.Status == corev1.ConditionTrue {
+		if slices.Contains(over, c.Type) && c.Status == corev1.ConditionTrue {
 			return true
 		}
 	}
-	return false
+	return j.DeletionTimestamp != nil
 }
 
 // killMeanwhile kills the provider's pods and the API server in turns, each after as many more jobs have run as the seed says.
