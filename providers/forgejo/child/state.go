@@ -121,9 +121,6 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return sentence(msg, t.Message)
 }
 
-// Reasons of the kubelet for a container that cannot be started as things are.
-var pullReasons = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
-
 // waitsFor says what a pod waits for that is not started, empty when it is on its way.
 func waitsFor(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
@@ -133,7 +130,7 @@ func waitsFor(p *corev1.Pod) string {
 	}
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		switch w, t := c.State.Waiting, c.State.Terminated; {
-		case w != nil && slices.Contains(pullReasons, w.Reason):
+		case pods.NotPulled(c):
 			return pods.PullFailure(c)
 		case w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" && w.Reason != "":
 			return pods.Crash(c)

@@ -4,10 +4,19 @@ package pods
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
+
+// pullReasons are the kubelet's for a container that waits for its image.
+var pullReasons = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
+
+// NotPulled reports whether a container waits for an image that cannot be pulled as things are. [PullFailure] says why.
+func NotPulled(c corev1.ContainerStatus) bool {
+	return c.State.Waiting != nil && slices.Contains(pullReasons, c.State.Waiting.Reason)
+}
 
 // pullSteps are what the kubelet and containerd wrap the cause of a failed pull in: the calls that passed it on, each with the
 // image's name again.

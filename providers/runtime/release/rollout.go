@@ -215,11 +215,8 @@ func (w workloads) upcoming() []corev1.Pod {
 	return out
 }
 
-// Reasons that the kubelet gives for a container that waits.
-var (
-	pullReasons  = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
-	crashReasons = []string{"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
-)
+// crashReasons are the kubelet's for a container that waits because it did not run.
+var crashReasons = []string{"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 
 func (w workloads) failedPods(string, time.Time) (rollout, bool) {
 	for _, pod := range w.upcoming() {
@@ -228,7 +225,7 @@ func (w workloads) failedPods(string, time.Time) (rollout, bool) {
 				continue
 			}
 			switch why := c.State.Waiting.Reason; {
-			case slices.Contains(pullReasons, why):
+			case pods.NotPulled(c):
 				return rollout{failing: true, reason: steading.ReasonImagePull, message: pods.PullFailure(c)}, true
 			case slices.Contains(crashReasons, why):
 				return rollout{failing: true, reason: steading.ReasonContainerCrashing, message: pods.Crash(c)}, true
