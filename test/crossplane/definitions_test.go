@@ -35,7 +35,7 @@ func TestOlderDefinitionHolds(t *testing.T) {
 	r := &runtimev1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.Environment("older", "dev")}}
 	before := harness.Get(t, &suite, r).DeepCopy()
 
-	mend := neglect(t, "releases.runtime.steading.dev")
+	mend := neglect(t, described(managedDefinitionKind, "releases.runtime.steading.dev"))
 	takeOut(t, described(definitionKind, "releases.runtime.steading.dev"), "spec", "forProvider", "docker")
 	// A function looks when it starts, and then every five minutes.
 	if err := suite.Plane.Supervisor.Kill(platform.Function); err != nil {
@@ -109,7 +109,7 @@ func TestOlderXRDHolds(t *testing.T) {
 func TestMissingDefinitionHolds(t *testing.T) {
 	suite.NewTenant(t, "missing", steading.TenantSpec{})
 	const name = "usageevents.runtime.steading.dev"
-	mend := neglect(t, name)
+	mend := neglect(t, described(managedDefinitionKind, name))
 	usage := described(definitionKind, name)
 	suite.Delete(t, usage)
 	suite.WantGone(t, usage)
@@ -123,6 +123,85 @@ func TestMissingDefinitionHolds(t *testing.T) {
 	mend()
 	suite.WaitFor(t, e, "ready", harness.Ready)
 	suite.WaitFor(t, e, "said to be current", saysDefinitions("Current", ""))
+}
+
+// TestOlderDefinitionHoldsDeletion of a claim, which says so itself: no function runs for it any more.
+func TestOlderDefinitionHoldsDeletion(t *testing.T) {
+	suite.NewTenant(t, "olddel", steading.TenantSpec{})
+	e := harness.Environment("olddel", "dev")
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
+
+	const name = "boundaries.runtime.steading.dev"
+	mend := neglect(t, described(managedDefinitionKind, name))
+	takeOut(t, described(definitionKind, name), "spec", "forProvider", "pullSecretRef")
+	b := &runtimev1.Boundary{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.Environment("olddel", "dev")}}
+	harness.Eventually(t, "the Boundary is held", func(ctx context.Context) error {
+		if err := suite.Reload(ctx, b); err != nil {
+			return err
+		}
+		if c := b.GetCondition(steading.ConditionDefinitionsCurrent); c.Reason != steading.ReasonDefinitionsOutdated {
+			return fmt.Errorf("its condition is %+v", c)
+		}
+		return nil
+	})
+	suite.Delete(t, e)
+	const lost = "the definition of Boundary is older than provider-runtime and would lose spec.forProvider.pullSecretRef: bring package provider-runtime"
+	suite.WaitFor(t, e, "held", saysDefinitions("DefinitionsOutdated", lost))
+	suite.WaitFor(t, e, "blocked", func(e *steading.Environment) bool {
+		status, reason, message := harness.Condition(e, string(steading.ConditionDeletionBlocked))
+		return e.Status.Phase == steading.EnvironmentDeletionBlocked && status == "True" && reason == "DefinitionsOutdated" && strings.Contains(message, lost)
+	})
+	wantEvent(t, e, "DefinitionsOutdated")
+	mend()
+	suite.WantGone(t, e)
+}
+
+// TestOlderDefinitionOfConfigs holds all that their provider does, and the configs say so too.
+func TestOlderDefinitionOfConfigs(t *testing.T) {
+	suite.NewTenant(t, "oldconf", steading.TenantSpec{})
+	mend := neglect(t, revisionOf(t, names.ProviderRuntime))
+	putBack := takeOut(t, described(definitionKind, "clusterproviderconfigs.runtime.steading.dev"), "spec", "allowedTargets")
+	config := &runtimev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	home := &runtimev1.Home{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: names.Home("oldconf")}}
+	says := func(status corev1.ConditionStatus, message string) {
+		t.Helper()
+		for _, o := range []interface {
+			client.Object
+			GetCondition(xpv2.ConditionType) xpv2.Condition
+		}{config, home} {
+			harness.Eventually(t, fmt.Sprintf("%T says %s", o, status), func(ctx context.Context) error {
+				if err := suite.Reload(ctx, o); err != nil {
+					return err
+				}
+				if c := o.GetCondition(steading.ConditionDefinitionsCurrent); c.Status != status || !strings.Contains(c.Message, message) {
+					return fmt.Errorf("its condition is %+v", c)
+				}
+				return nil
+			})
+		}
+	}
+	says(corev1.ConditionFalse, "the definition of ClusterProviderConfig is older than provider-runtime and would lose spec.allowedTargets: bring package provider-runtime")
+	putBack()
+	mend()
+	says(corev1.ConditionTrue, "")
+}
+
+// revisionOf a provider's package, which makes the definitions of its configs.
+func revisionOf(t *testing.T, provider string) *unstructured.Unstructured {
+	t.Helper()
+	l := &unstructured.UnstructuredList{}
+	l.SetGroupVersionKind(schema.GroupVersionKind{Group: "pkg.crossplane.io", Version: "v1", Kind: "ProviderRevisionList"})
+	if err := suite.Admin.List(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range l.Items {
+		if strings.Contains(r.GetName(), provider) {
+			return &r
+		}
+	}
+	t.Fatalf("provider %s has no revision", provider)
+	return nil
 }
 
 // saysDefinitions reports whether an environment has the condition DefinitionsCurrent for a reason, saying something.
@@ -147,25 +226,25 @@ func described(kind schema.GroupVersionKind, name string) *unstructured.Unstruct
 	return u
 }
 
-// neglect has Crossplane leave the definition of a name as it is, until the test is over or what is returned is called: then it
-// makes it anew of the package.
-func neglect(t *testing.T, name string) (mend func()) {
+// neglect has Crossplane leave the definitions that it makes of an object as they are, until the test is over or what is returned
+// is called: then it makes them anew.
+func neglect(t *testing.T, of *unstructured.Unstructured) (mend func()) {
 	t.Helper()
 	const paused = "crossplane.io/paused"
 	pause := func(ctx context.Context, value any) error {
 		patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: %s}}}`, paused, value)
-		return suite.Admin.Patch(ctx, described(managedDefinitionKind, name), client.RawPatch(types.MergePatchType, []byte(patch)))
+		return suite.Admin.Patch(ctx, described(of.GroupVersionKind(), of.GetName()), client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
 	if err := pause(t.Context(), `"true"`); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, "Crossplane leaves "+name, func(ctx context.Context) error {
+	harness.Eventually(t, "Crossplane leaves "+of.GetName(), func(ctx context.Context) error {
 		l := &corev1.EventList{}
 		if err := suite.Admin.List(ctx, l); err != nil {
 			return err
 		}
 		for _, e := range l.Items {
-			if e.InvolvedObject.Kind == managedDefinitionKind.Kind && e.InvolvedObject.Name == name && e.Reason == "ReconciliationPaused" {
+			if e.InvolvedObject.Kind == of.GetKind() && e.InvolvedObject.Name == of.GetName() && e.Reason == "ReconciliationPaused" {
 				return nil
 			}
 		}

@@ -65,7 +65,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	for _, made := range Outside() {
 		b = b.Watches(made, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request { return requestFor(obj) }))
 	}
-	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.RunnerInstanceKind), o.Options, c)
+	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.RunnerInstanceKind), o.Options, claimOf, c)
 	return errors.Wrap(b.Complete(r), "cannot set up the controller of runner instances")
 }
 

@@ -140,7 +140,7 @@ func (w *world) restart() {
 		tracker:  kit.NewTracker(w, &v1alpha1.ProviderConfigUsage{}),
 	}
 	mgr := &fake.Manager{Client: w, Scheme: w.Scheme()}
-	w.r = kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.RunnerInstanceKind), o, c)
+	w.r = kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.RunnerInstanceKind), o, claimOf, c)
 }
 
 // call is one that changes something. It is not made by a process that is dead.

@@ -61,7 +61,7 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err := mgr.Add(told); err != nil {
 		return errors.Wrap(err, "cannot add the watches of tokens to the manager")
 	}
-	r := o.Held(forgejov1.RunnerKind, mgr.GetClient(), kit.Itself(mgr, forgejov1.GroupVersion.WithKind(forgejov1.RunnerKind)), pools)
+	r := o.Held(forgejov1.RunnerKind, mgr.GetClient(), kit.Itself(mgr, forgejov1.GroupVersion.WithKind(forgejov1.RunnerKind), claimOf), pools)
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.Controller()).

@@ -17,6 +17,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 
+	"github.com/steading-dev/steading/apis/definitions"
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -150,6 +151,18 @@ func (r *ClaimReporter) Deleting(ctx context.Context, c Claim) error {
 	return err
 }
 
+// Judged says on a claim that is being deleted whether the definitions of what deletes it are current. While they are not, its
+// deletion is blocked by that, unless something else was said to block it: of all that is held one speaks.
+func (r *ClaimReporter) Judged(ctx context.Context, c Claim, v definitions.Verdict) error {
+	said := false
+	claim, err := r.update(ctx, c, func(s *claimStatus) { said = s.judged(v) })
+	if err != nil || claim == nil || claim.GetDeletionTimestamp() == nil || !said {
+		return err
+	}
+	r.event(claim, event.Event{Type: event.TypeWarning, Reason: event.Reason(v.Reason), Message: v.Message})
+	return nil
+}
+
 // update changes the status of the claim if it is being deleted, and returns the claim if it exists.
 func (r *ClaimReporter) update(ctx context.Context, c Claim, change func(*claimStatus)) (*unstructured.Unstructured, error) {
 	var found *unstructured.Unstructured
@@ -218,6 +231,26 @@ func (s *claimStatus) blocked(reason xpv2.ConditionReason, message string) bool 
 	s.SetConditions(want)
 	s.phase, s.message, s.changed = phaseDeletionBlocked, message, true
 	return !have.Equal(want)
+}
+
+// judged reports whether it says now, and did not before, that definitions are not current.
+func (s *claimStatus) judged(v definitions.Verdict) bool {
+	said := s.GetCondition(steading.ConditionDefinitionsCurrent).Status == corev1.ConditionFalse
+	blocks := s.GetCondition(steading.ConditionDeletionBlocked)
+	blocked := blocks.Status == corev1.ConditionTrue
+	switch {
+	case v.Holds() && said && blocked, !v.Holds() && !said:
+		return false
+	case v.Holds() && !blocked:
+		s.blocked(v.Reason, v.Message)
+	case !v.Holds() && blocked && (blocks.Reason == steading.ReasonDefinitionsOutdated || blocks.Reason == steading.ReasonDefinitionsNotReady):
+		s.deleting()
+	}
+	c := v.Condition()
+	c.LastTransitionTime = metav1.Now()
+	s.SetConditions(c)
+	s.changed = true
+	return v.Holds()
 }
 
 func (s *claimStatus) deleting() {

@@ -45,6 +45,9 @@ func (o Options) Held(kind string, c client.Client, of Concerned, r reconcile.Re
 		return r
 	}
 	h := o.Definitions.hold(kind)
+	told := func(ctx context.Context, v definitions.Verdict, req reconcile.Request) (bool, error) {
+		return h.tell(ctx, c, o.Claims, v, of, req)
+	}
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		select {
 		case <-h.looked:
@@ -52,7 +55,7 @@ func (o Options) Held(kind string, c client.Client, of Concerned, r reconcile.Re
 			return reconcile.Result{}, ctx.Err()
 		}
 		v := h.verdictOn(req)
-		told, err := h.tell(ctx, c, v, of, req)
+		told, err := told(ctx, v, req)
 		switch {
 		case err != nil:
 			return reconcile.Result{}, err
@@ -118,28 +121,35 @@ func (h *hold) forget(r reconcile.Request) {
 
 // tell the verdict on what a request concerns, and report whether any of it did not say it. One of which nothing was ever wrong
 // says nothing.
-func (h *hold) tell(ctx context.Context, c client.Client, v definitions.Verdict, of Concerned, req reconcile.Request) (told bool, err error) {
-	objs, err := of(ctx, req)
+func (h *hold) tell(ctx context.Context, c client.Client, claims *ClaimReporter, v definitions.Verdict, of Concerned, req reconcile.Request) (told bool, err error) {
+	concerns, err := of(ctx, req)
 	if err != nil {
 		return false, err
 	}
-	if len(objs) == 0 {
+	if len(concerns) == 0 {
 		h.forget(req)
 	}
 	want := v.Condition()
 	want.LastTransitionTime = metav1.NewTime(h.clock.Now())
-	for _, o := range objs {
+	for _, o := range concerns {
 		have := o.GetCondition(steading.ConditionDefinitionsCurrent)
-		if have.Equal(want) || !v.Holds() && have.Status != "False" {
+		if !v.Holds() && have.Status != "False" {
+			continue
+		}
+		// The claim comes first, since what the object itself says is how we know that all was told.
+		if err := o.tellClaim(ctx, claims, v); err != nil {
+			return told, err
+		}
+		if have.Equal(want) {
 			continue
 		}
 		o.SetConditions(want)
-		if err := c.Status().Update(ctx, o); client.IgnoreNotFound(err) != nil {
-			return told, errors.Wrapf(err, "cannot say on %s whether its definition is current", describe(o))
+		if err := c.Status().Update(ctx, o.Conditioned); client.IgnoreNotFound(err) != nil {
+			return told, errors.Wrapf(err, "cannot say on %s whether its definition is current", describe(o.Conditioned))
 		}
 		told = true
 		if v.Holds() {
-			h.record.Event(o, event.Warning(event.Reason(v.Reason), errors.New(v.Message)))
+			h.record.Event(o.Conditioned, event.Warning(event.Reason(v.Reason), errors.New(v.Message)))
 		}
 	}
 	return told, nil
@@ -151,36 +161,65 @@ type Conditioned interface {
 	resource.Conditioned
 }
 
-// Concerned lists what a request would have reconciled.
-type Concerned func(ctx context.Context, r reconcile.Request) ([]Conditioned, error)
+// A Concern is something that would have been reconciled.
+type Concern struct {
+	Conditioned
+	// Claim that it serves. The zero value: it serves none.
+	Claim Claim
+}
 
-// Itself is the object of a kind that a request names.
-func Itself(mgr manager.Manager, of schema.GroupVersionKind) Concerned {
-	return func(ctx context.Context, r reconcile.Request) ([]Conditioned, error) {
+// tellClaim the verdict while deletion waits for it: nobody else does then. While a claim lives, its composition function says
+// what it finds itself.
+func (o Concern) tellClaim(ctx context.Context, claims *ClaimReporter, v definitions.Verdict) error {
+	if claims == nil || o.Claim == (Claim{}) || o.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	return claims.Judged(ctx, o.Claim, v)
+}
+
+// Concerned lists what a request would have reconciled.
+type Concerned func(ctx context.Context, r reconcile.Request) ([]Concern, error)
+
+// Itself is the object of a kind that a request names. Claim tells which claim it serves; nil: none.
+func Itself[T Conditioned](mgr manager.Manager, of schema.GroupVersionKind, claim func(T) Claim) Concerned {
+	return func(ctx context.Context, r reconcile.Request) ([]Concern, error) {
 		empty, err := mgr.GetScheme().New(of)
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot make a %s", of.Kind)
 		}
-		o, ok := empty.(Conditioned)
+		o, ok := empty.(T)
 		if !ok {
-			return nil, nil
+			return nil, errors.Errorf("a %s is a %T, which has no conditions", of.Kind, empty)
 		}
 		if err := mgr.GetClient().Get(ctx, r.NamespacedName, o); err != nil {
 			return nil, errors.Wrapf(client.IgnoreNotFound(err), "cannot read %s %s", of.Kind, r.NamespacedName)
 		}
-		return []Conditioned{o}, nil
+		return []Concern{concern(o, claim)}, nil
 	}
 }
 
-// OfTenant lists what is of the tenant that a request names.
-func OfTenant(c client.Reader, empty func() resource.ManagedList) Concerned {
-	return func(ctx context.Context, r reconcile.Request) ([]Conditioned, error) {
+// OfTenant lists what is of the tenant that a request names. Claim tells which claim each serves.
+func OfTenant[T Conditioned](c client.Reader, empty func() resource.ManagedList, claim func(T) Claim) Concerned {
+	return func(ctx context.Context, r reconcile.Request) ([]Concern, error) {
 		l := empty()
 		err := c.List(ctx, l, client.InNamespace(names.SystemNamespace), client.MatchingLabels{names.LabelTenant: r.Name})
-		all := make([]Conditioned, 0, len(l.GetItems()))
-		for _, o := range l.GetItems() {
-			all = append(all, o)
+		all := make([]Concern, 0, len(l.GetItems()))
+		for _, item := range l.GetItems() {
+			if o, ok := item.(T); ok {
+				all = append(all, concern(o, claim))
+			}
 		}
 		return all, errors.Wrapf(err, "cannot list what is of tenant %s", r.Name)
 	}
+}
+
+// NoneConcerned is for kinds whose objects have no conditions to say anything by.
+func NoneConcerned(context.Context, reconcile.Request) ([]Concern, error) { return nil, nil }
+
+func concern[T Conditioned](o T, claim func(T) Claim) Concern {
+	c := Concern{Conditioned: o}
+	if claim != nil {
+		c.Claim = claim(o)
+	}
+	return c
 }

@@ -33,23 +33,29 @@ type ProviderConfigs struct {
 func SetupProviderConfigs(mgr manager.Manager, o Options, p ProviderConfigs) error {
 	for kind, config := range map[string]client.Object{"ProviderConfig": p.Config, "ClusterProviderConfig": p.ClusterConfig} {
 		name := providerconfig.ControllerName(kind)
-		r := providerconfig.NewReconciler(newFrugalManager(noting{mgr}), resource.ProviderConfigKinds{
-			Config:    p.GroupVersion.WithKind(kind),
-			Usage:     p.GroupVersion.WithKind("ProviderConfigUsage"),
-			UsageList: p.GroupVersion.WithKind("ProviderConfigUsageList"),
-		}, providerconfig.WithLogger(o.Log.WithValues("controller", name)), providerconfig.WithRecorder(o.Record))
-
 		err := ctrl.NewControllerManagedBy(mgr).
 			Named(name).
 			WithOptions(o.Controller()).
 			For(config).
 			Watches(p.Usage, together{&resource.EnqueueRequestForProviderConfig{Kind: kind}}).
-			Complete(ratelimiter.NewReconciler(name, WithAfter(r), o.Limiter))
+			WatchesRawSource(o.Released(kind)).
+			Complete(ratelimiter.NewReconciler(name, newConfigReconciler(mgr, o, p.GroupVersion.WithKind(kind)), o.Limiter))
 		if err != nil {
 			return errors.Wrapf(err, "cannot set up the controller of %s", kind)
 		}
 	}
 	return nil
+}
+
+// newConfigReconciler of configs of a kind. It is held as all controllers are.
+func newConfigReconciler(mgr manager.Manager, o Options, config schema.GroupVersionKind) reconcile.Reconciler {
+	gv := config.GroupVersion()
+	r := providerconfig.NewReconciler(newFrugalManager(noting{mgr}), resource.ProviderConfigKinds{
+		Config:    config,
+		Usage:     gv.WithKind("ProviderConfigUsage"),
+		UsageList: gv.WithKind("ProviderConfigUsageList"),
+	}, providerconfig.WithLogger(o.Log.WithValues("controller", providerconfig.ControllerName(config.Kind))), providerconfig.WithRecorder(o.Record))
+	return o.Held(config.Kind, mgr.GetClient(), Itself[resource.ProviderConfig](mgr, config, nil), WithAfter(r))
 }
 
 // accounting is how long usages may come and go before a config's users are counted again: each count looks at all of them.

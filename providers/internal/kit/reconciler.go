@@ -29,9 +29,9 @@ func Watch(mgr manager.Manager, of client.Object, kind string, o Options) *build
 		WatchesRawSource(o.Released(kind))
 }
 
-// Reconciler makes a managed reconciler of one kind out of the connector to its outside world. External names are not
-// recorded, since all of Steading's derive from the spec: that saves every resource a write.
-func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionKind, o Options, c managed.TypedExternalConnector[T], extra ...managed.ReconcilerOption) reconcile.Reconciler {
+// Reconciler makes a managed reconciler of one kind, whose objects serve a claim, out of the connector to its outside world.
+// External names are not recorded, since all of Steading's derive from the spec: that saves every resource a write.
+func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionKind, o Options, claim func(T) Claim, c managed.TypedExternalConnector[T], extra ...managed.ReconcilerOption) reconcile.Reconciler {
 	kind := strings.ToLower(of.Kind)
 	opts := append([]managed.ReconcilerOption{
 		managed.WithTypedExternalConnector(connector[T]{c}),
@@ -47,7 +47,7 @@ func Reconciler[T resource.Managed](mgr manager.Manager, of schema.GroupVersionK
 		managed.WithRecorder(o.Record.WithAnnotations("controller", kind)),
 	}, extra...)
 	r := managed.NewReconciler(newFrugalManager(noting{mgr}), resource.ManagedKind(of), opts...)
-	return ratelimiter.NewReconciler(kind, o.Held(of.Kind, mgr.GetClient(), Itself(mgr, of), WithAfter(r)), o.Limiter)
+	return ratelimiter.NewReconciler(kind, o.Held(of.Kind, mgr.GetClient(), Itself(mgr, of, claim), WithAfter(r)), o.Limiter)
 }
 
 // A look is one reconcile of an object.

@@ -22,6 +22,6 @@ func kube(t *testing.T, f interceptor.Funcs, objs ...client.Object) client.WithW
 			t.Fatal(err)
 		}
 	}
-	return fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&steading.Environment{}, &v1alpha1.Boundary{}).
+	return fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&steading.Environment{}, &v1alpha1.Boundary{}, &v1alpha1.ClusterProviderConfig{}).
 		WithInterceptorFuncs(f).WithObjects(objs...).Build()
 }

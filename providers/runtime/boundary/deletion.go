@@ -93,7 +93,7 @@ func (e *external) goesOn(ctx context.Context, mg *v1alpha1.Boundary) error {
 	c := blocked(mg, steading.ReasonNamespaceBlocked, "")
 	c.Status = corev1.ConditionFalse
 	mg.SetConditions(c)
-	return e.o.Claims.Deleting(ctx, kit.EnvironmentClaim(mg.Spec.ForProvider.Claim))
+	return e.o.Claims.Deleting(ctx, claimOf(mg))
 }
 
 // unreachable holds up the deletion until the cluster answers, or an operator gives it up.

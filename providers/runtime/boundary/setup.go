@@ -40,7 +40,7 @@ func Setup(mgr ctrl.Manager, o kit.Options, targets *target.Targets) error {
 	} {
 		b = b.WatchesRawSource(targets.Subscribe(made, boundaryOf))
 	}
-	return errors.Wrap(b.Complete(kit.Reconciler(mgr, kind, o, c)), "cannot set up the controller of boundaries")
+	return errors.Wrap(b.Complete(kit.Reconciler(mgr, kind, o, claimOf, c)), "cannot set up the controller of boundaries")
 }
 
 // boundaryOf is the Boundary whose namespace an object is, or is in: they have the same name.
@@ -90,3 +90,6 @@ type unreached struct {
 func (u unreached) Observe(ctx context.Context, mg *v1alpha1.Boundary) (managed.ExternalObservation, error) {
 	return u.unreachable(ctx, mg, u.err)
 }
+
+// claimOf a Boundary.
+func claimOf(mg *v1alpha1.Boundary) kit.Claim { return kit.EnvironmentClaim(mg.Spec.ForProvider.Claim) }

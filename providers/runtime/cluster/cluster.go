@@ -164,7 +164,7 @@ func (e *external) outcome(ctx context.Context, mg *v1alpha1.Cluster, wrong *Unr
 	}
 	err := fmt.Errorf("what the claim says now does not work, so the last good credential stays in use: %w", wrong)
 	if mg.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionTrue {
-		e.o.Claims.Event(ctx, kit.ContextClaim(mg.Spec.ForProvider.Claim), event.Warning(event.Reason(wrong.Reason), err))
+		e.o.Claims.Event(ctx, claimOf(mg), event.Warning(event.Reason(wrong.Reason), err))
 	}
 	return managed.ExternalObservation{}, err
 }
@@ -199,7 +199,7 @@ func (e *external) notReached(ctx context.Context, mg *v1alpha1.Cluster, p *Unre
 	kit.MarkNotReady(mg, p.Reason, p.Message)
 	mg.Status.AtProvider.Reachable = false
 	if now := mg.GetCondition(xpv2.TypeReady); now.Reason != before.Reason || now.Message != before.Message {
-		e.o.Claims.Event(ctx, kit.ContextClaim(mg.Spec.ForProvider.Claim), event.Warning(event.Reason(p.Reason), p))
+		e.o.Claims.Event(ctx, claimOf(mg), event.Warning(event.Reason(p.Reason), p))
 	}
 }
 

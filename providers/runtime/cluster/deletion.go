@@ -111,7 +111,7 @@ func (e *external) abandoned(ctx context.Context, mg *v1alpha1.Cluster, p *Unrea
 
 // left says what may be left on the target.
 func (e *external) left(ctx context.Context, mg *v1alpha1.Cluster, why string) {
-	e.o.Claims.Event(ctx, kit.ContextClaim(mg.Spec.ForProvider.Claim), event.Warning("Abandoned", errors.Errorf(
+	e.o.Claims.Event(ctx, claimOf(mg), event.Warning("Abandoned", errors.Errorf(
 		"roles and admission policies with the label %s=%s may be left on %s: %s", names.LabelManagedBy, names.ManagedBy, mg.Spec.ForProvider.Server, why)))
 }
 
@@ -164,7 +164,7 @@ func (e *external) blocked(ctx context.Context, mg *v1alpha1.Cluster, reason xpv
 		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionTrue, Reason: reason, Message: message,
 		LastTransitionTime: metav1.Now(), ObservedGeneration: mg.GetGeneration(),
 	})
-	return e.o.Claims.Blocked(ctx, kit.ContextClaim(mg.Spec.ForProvider.Claim), reason, message)
+	return e.o.Claims.Blocked(ctx, claimOf(mg), reason, message)
 }
 
 // goesOn says that nothing holds the deletion up any more.
@@ -173,5 +173,5 @@ func (e *external) goesOn(ctx context.Context, mg *v1alpha1.Cluster) error {
 		c.Status, c.Message, c.LastTransitionTime = corev1.ConditionFalse, "", metav1.Now()
 		mg.SetConditions(c)
 	}
-	return e.o.Claims.Deleting(ctx, kit.ContextClaim(mg.Spec.ForProvider.Claim))
+	return e.o.Claims.Deleting(ctx, claimOf(mg))
 }

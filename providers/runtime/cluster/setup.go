@@ -66,7 +66,7 @@ func Setup(mgr manager.Manager, o kit.Options, targets *target.Targets) error {
 	for _, of := range []client.Object{&v1alpha1.Placement{}, &v1alpha1.Boundary{}, &v1alpha1.Release{}, &v1alpha1.Edge{}} {
 		b = b.Watches(of, enqueueContextOf(), builder.WithPredicates(kit.Gone()))
 	}
-	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterKind), o, c)
+	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterKind), o, claimOf, c)
 	return errors.Wrap(b.Complete(r), "cannot set up the controller of clusters")
 }
 
@@ -164,3 +164,6 @@ func (r *registry) forget(cluster string) {
 	defer r.mu.Unlock()
 	delete(r.keys, cluster)
 }
+
+// claimOf a Cluster.
+func claimOf(mg *v1alpha1.Cluster) kit.Claim { return kit.ContextClaim(mg.Spec.ForProvider.Claim) }

@@ -56,7 +56,7 @@ func setupEdges(mgr manager.Manager, o kit.Options, targets *target.Targets, ops
 		WatchesRawSource(targets.Subscribe(&corev1.ServiceAccount{}, w.account)).
 		WatchesRawSource(targets.Subscribe(&networkingv1.Ingress{}, w.ingress)).
 		WatchesRawSource(targets.Subscribe(target.HTTPRoute(), w.route)).
-		Complete(kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeKind), o, c, managed.WithPollIntervalHook(poll(o.Poll))))
+		Complete(kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.EdgeKind), o, claimOf, c, managed.WithPollIntervalHook(poll(o.Poll))))
 }
 
 // poll of an Edge that is not ready: no oftener than once a minute. It waits for others to put something right, which may
@@ -89,7 +89,7 @@ func setupRemainders(mgr manager.Manager, o kit.Options, targets *target.Targets
 		WatchesRawSource(ops.Subscribe(w.remaindersOfObject)).
 		WatchesRawSource(targets.Subscribe(&corev1.Namespace{}, w.remaindersOfNamespace)).
 		WatchesRawSource(o.Released(kind.Kind)).
-		Complete(ratelimiter.NewReconciler(name, o.Held(kind.Kind, mgr.GetClient(), kit.Itself(mgr, kind), t), o.Limiter))
+		Complete(ratelimiter.NewReconciler(name, o.Held(kind.Kind, mgr.GetClient(), kit.NoneConcerned, t), o.Limiter))
 }
 
 type connector struct {
@@ -219,3 +219,6 @@ func (w waker) remaindersOf(ctx context.Context, which func(*v1alpha1.EdgeRemain
 	}
 	return out
 }
+
+// claimOf an Edge.
+func claimOf(mg *v1alpha1.Edge) kit.Claim { return kit.EnvironmentClaim(mg.Spec.ForProvider.Claim) }

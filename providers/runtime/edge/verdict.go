@@ -89,7 +89,7 @@ func asProblem(err error) (*problem, error) {
 func (e *external) tell(ctx context.Context, mg *v1alpha1.Edge, now v1alpha1.EdgeObservation, certificates bool) {
 	before := mg.Status.AtProvider
 	mg.Status.AtProvider = now
-	claim := kit.EnvironmentClaim(mg.Spec.ForProvider.Claim)
+	claim := claimOf(mg)
 	for _, v := range []struct {
 		what        string
 		before, now v1alpha1.Verdict

@@ -70,7 +70,7 @@ func (e *external) Observe(ctx context.Context, h *v1alpha1.Home) (managed.Exter
 		h.Status.AtProvider.Namespace = ""
 		return managed.ExternalObservation{}, nil
 	}
-	if err := e.claims.Ours(ctx, e.ns, h.Spec.ForProvider.Identity, kit.TenantClaim(h.Spec.ForProvider.Claim)); err != nil {
+	if err := e.claims.Ours(ctx, e.ns, h.Spec.ForProvider.Identity, claimOf(h)); err != nil {
 		kit.MarkNotReady(h, steading.ReasonForeignNamespace, err.Error())
 		return managed.ExternalObservation{}, err
 	}

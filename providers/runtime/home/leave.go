@@ -89,7 +89,7 @@ func (e *external) doomed(ctx context.Context, h *v1alpha1.Home) (bool, error) {
 	if e.ns == nil || !deletes(h) {
 		return false, nil
 	}
-	err := e.claims.Ours(ctx, e.ns, h.Spec.ForProvider.Identity, kit.TenantClaim(h.Spec.ForProvider.Claim))
+	err := e.claims.Ours(ctx, e.ns, h.Spec.ForProvider.Identity, claimOf(h))
 	if errors.As(err, new(*kit.NotOursError)) {
 		return false, nil
 	}
@@ -132,7 +132,7 @@ func (e *external) waitFor(ctx context.Context, h *v1alpha1.Home, standing kit.S
 	message := fmt.Sprintf("waiting until %s are gone", standing)
 	if deletes(h) {
 		mark(h, steading.ReasonWaitingForYoungers, message)
-		return e.claims.Deleting(ctx, kit.TenantClaim(h.Spec.ForProvider.Claim))
+		return e.claims.Deleting(ctx, claimOf(h))
 	}
 	return e.blocked(ctx, h, steading.ReasonWaitingForYoungers, message+
 		fmt.Sprintf("; the deletion policy is Retain, so delete what the tenant has: kubectl delete environments,contexts --all -n %s", h.Spec.ForProvider.Namespace))
@@ -159,7 +159,7 @@ func (e *external) deleteNamespace(ctx context.Context, h *v1alpha1.Home) error 
 
 func (e *external) blocked(ctx context.Context, h *v1alpha1.Home, reason xpv2.ConditionReason, message string) error {
 	mark(h, reason, message)
-	return e.claims.Blocked(ctx, kit.TenantClaim(h.Spec.ForProvider.Claim), reason, message)
+	return e.claims.Blocked(ctx, claimOf(h), reason, message)
 }
 
 func (e *external) goesOn(ctx context.Context, h *v1alpha1.Home) error {
@@ -167,7 +167,7 @@ func (e *external) goesOn(ctx context.Context, h *v1alpha1.Home) error {
 		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionFalse, Reason: xpv2.ReasonDeleting,
 		LastTransitionTime: metav1.Now(), ObservedGeneration: h.Generation,
 	})
-	return e.claims.Deleting(ctx, kit.TenantClaim(h.Spec.ForProvider.Claim))
+	return e.claims.Deleting(ctx, claimOf(h))
 }
 
 func mark(h *v1alpha1.Home, reason xpv2.ConditionReason, message string) {
@@ -182,7 +182,7 @@ func (e *external) keep(ctx context.Context, h *v1alpha1.Home) {
 	if e.ns == nil {
 		return
 	}
-	e.claims.Event(ctx, kit.TenantClaim(h.Spec.ForProvider.Claim), event.Normal("NamespaceRetained",
+	e.claims.Event(ctx, claimOf(h), event.Normal("NamespaceRetained",
 		fmt.Sprintf("namespace %s and what is in it stay, as the deletion policy Retain says", e.ns.Name)))
 }
 

@@ -64,7 +64,7 @@ func Setup(mgr manager.Manager, o kit.Options) error {
 	for _, obj := range youngers() {
 		b = b.Watches(obj, kit.EnqueueTenant(), builder.WithPredicates(kit.Gone()))
 	}
-	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.HomeKind), o, c)
+	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.HomeKind), o, claimOf, c)
 	return errors.Wrap(b.Complete(r), "cannot set up the controller of homes")
 }
 
@@ -92,3 +92,6 @@ func startsToCount() predicate.Predicate {
 		},
 	}
 }
+
+// claimOf a Home.
+func claimOf(h *v1alpha1.Home) kit.Claim { return kit.TenantClaim(h.Spec.ForProvider.Claim) }

@@ -44,7 +44,7 @@ func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
 	if err := mgr.Add(c); err != nil {
 		return errors.Wrap(err, "cannot add the count of environments")
 	}
-	placements := kit.OfTenant(mgr.GetClient(), func() resource.ManagedList { return &v1alpha1.PlacementList{} })
+	placements := kit.OfTenant(mgr.GetClient(), func() resource.ManagedList { return &v1alpha1.PlacementList{} }, claim)
 	r := o.Held(v1alpha1.PlacementKind, mgr.GetClient(), placements, newReconciler(mgr.GetClient(), mgr.GetAPIReader(), o, resolver))
 
 	tenant := kit.EnqueueTenant()
@@ -107,6 +107,9 @@ func enqueueAllTenants(c client.Reader) handler.EventHandler {
 		return reqs
 	})
 }
+
+// claim that a Placement serves.
+func claim(p *v1alpha1.Placement) kit.Claim { return kit.EnvironmentClaim(p.Spec.ForProvider.Claim) }
 
 // sourceOf the runtime's chart.
 func sourceOf(config *v1alpha1.ClusterProviderConfig) ChartSource {

@@ -78,7 +78,7 @@ func (e *external) youngers(ctx context.Context, mg *v1alpha1.Release) (kit.Stan
 // uninstallAgain after it failed, but not at once and not for ever.
 func (e *external) uninstallAgain(ctx context.Context, mg *v1alpha1.Release, op *operation) (managed.ExternalObservation, error) {
 	there := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
-	claim := kit.EnvironmentClaim(mg.Spec.ForProvider.Claim)
+	claim := claimOf(mg)
 	why := kit.CleanMessage(op.err.Error())
 	if op.attempts >= uninstallAttempts {
 		due, err := e.namespaceIsDue(ctx, mg)
@@ -128,7 +128,7 @@ func (e *external) forget(ctx context.Context, mg *v1alpha1.Release) error {
 	if mg.GetCondition(steading.ConditionDeletionBlocked).Status != corev1.ConditionTrue {
 		return nil
 	}
-	return e.o.Claims.Deleting(ctx, kit.EnvironmentClaim(mg.Spec.ForProvider.Claim))
+	return e.o.Claims.Deleting(ctx, claimOf(mg))
 }
 
 // unreachable holds up the deletion until the cluster answers, or an operator gives it up.

@@ -89,7 +89,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	} {
 		b = b.WatchesRawSource(o.Targets.Subscribe(seen, w.object))
 	}
-	return errors.Wrap(b.Complete(kit.Reconciler(mgr, kind, o.Options, c)), "cannot set up the controller of releases")
+	return errors.Wrap(b.Complete(kit.Reconciler(mgr, kind, o.Options, claimOf, c)), "cannot set up the controller of releases")
 }
 
 // becameReady passes the events of a Boundary that may be deployed into from then on.
@@ -244,3 +244,6 @@ type unreached struct {
 func (u unreached) Observe(ctx context.Context, mg *v1alpha1.Release) (managed.ExternalObservation, error) {
 	return u.unreachable(ctx, mg, u.err)
 }
+
+// claimOf a Release.
+func claimOf(mg *v1alpha1.Release) kit.Claim { return kit.EnvironmentClaim(mg.Spec.ForProvider.Claim) }
