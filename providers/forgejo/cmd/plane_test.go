@@ -70,7 +70,7 @@ func newBench(t *testing.T) *bench {
 	p, err := local.Start(t.Context(), local.Options{Name: "runners", Progress: func(line string) { t.Log(line) }})
 	must(t, err)
 	t.Cleanup(func() { must(t, p.Stop()) })
-	s, err := newScheme()
+	s, err := provider(flags{}).Scheme()
 	must(t, err)
 	c, err := client.New(p.Config(), client.Options{Scheme: s})
 	must(t, err)
@@ -83,7 +83,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(cancel)
 	_, err = runnernode.Start(ctx, p.Config(), runnernode.Options{FetchInterval: 100 * time.Millisecond, ReportInterval: 100 * time.Millisecond})
 	must(t, err)
-	b.start(t, s)
+	b.start(t)
 	return b
 }
 
@@ -137,7 +137,7 @@ func claims() *unstructured.Unstructured {
 }
 
 // start the provider, as its own account.
-func (b *bench) start(t *testing.T, s *runtime.Scheme) {
+func (b *bench) start(t *testing.T) {
 	t.Helper()
 	kubeconfig, err := b.plane.ServiceAccountKubeconfig(t.Context(), names.SystemNamespace, name)
 	must(t, err)
@@ -147,10 +147,8 @@ func (b *bench) start(t *testing.T, s *runtime.Scheme) {
 		PollInterval: time.Hour, PollIntervalNotReady: time.Hour, DeletionBackoff: time.Hour, MaxDeletionBackoff: time.Hour,
 		MaxReconciles: 5, MaxReconcileRate: 100, MetricsAddress: "0", HealthAddress: "0",
 	}}
-	mo := managerOptions(s)
-	mgr, err := kit.NewManager(cfg, f.Flags, mo)
+	mgr, err := provider(f).Manager(cfg, f.Flags, logging.NewNopLogger())
 	must(t, err)
-	must(t, setup(mgr, kit.NewOptions(mgr, f.Flags, mo, logging.NewNopLogger()), f))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -1,8 +1,8 @@
 // Package kit is what Steading's providers share: how their binaries are wired, how what they make outside is told
 // from what others made, in which order things are deleted, and how the owner of a claim learns of it.
 //
-// A provider's main parses [Flags], makes a manager with [NewManager] and hands [Options] to the Setup function of each
-// of its controllers. A controller of a managed resource is built from [Watch] and [Reconciler], which add to Crossplane's
+// A provider's main parses [Flags] and runs a [Provider], which makes a manager and hands [Options] to the Setup function of
+// each of its controllers. A controller of a managed resource is built from [Watch] and [Reconciler], which add to Crossplane's
 // managed reconciler what decision 7 of the architecture asks for: deterministic names, errors cleaned of what changes
 // from run to run, polling by readiness, and [After], with which an external client says when to look again.
 //

@@ -29,8 +29,8 @@ type ProviderConfigs struct {
 	Config, ClusterConfig, Usage client.Object
 }
 
-// SetupProviderConfigs sets up the controllers that keep a provider's configs while they are in use.
-func SetupProviderConfigs(mgr manager.Manager, o Options, p ProviderConfigs) error {
+// setupProviderConfigs sets up the controllers that keep a provider's configs while they are in use.
+func setupProviderConfigs(mgr manager.Manager, o Options, p ProviderConfigs) error {
 	for kind, config := range map[string]client.Object{"ProviderConfig": p.Config, "ClusterProviderConfig": p.ClusterConfig} {
 		name := providerconfig.ControllerName(kind)
 		err := ctrl.NewControllerManagedBy(mgr).
