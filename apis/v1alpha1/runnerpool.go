@@ -160,7 +160,9 @@ type ForgejoServer struct {
 	// +kubebuilder:validation:Pattern=`^https?://(\[[0-9a-fA-F:.]+\]|[^/?#@\s:\[\]]+)(:[0-9]{1,5})?(/[^?#\s]*)?$`
 	URL string `json:"url"`
 
-	// CABundle that proves the server, as PEM, base64. Default: the CAs that the provider's image trusts.
+	// CABundle that proves the server, as PEM, base64, for the platform and for runners: a pod's runner trusts it besides the
+	// CAs of its image, and a guest finds it as the file ca.crt. Default: the CAs that the provider's image and the runner's
+	// trust. A change drains the runners that are out, but for those with a job in hand.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	CABundle []byte `json:"caBundle,omitempty"`
@@ -360,8 +362,9 @@ type RunnerPoolObservation struct {
 	// +optional
 	Minimum int32 `json:"minimum"`
 
-	// ConsecutiveFailures counts runners that failed without a job since one got through. Each doubles the time until the
-	// next runners are made, from two poll intervals up to 32.
+	// ConsecutiveFailures counts tries that failed without a job since a runner got through: those of several runners that
+	// were made at once, or before the first of them was known to have failed, are one. Each doubles the time until the next
+	// runners are made, from two poll intervals up to 32.
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures"`
 

@@ -69,6 +69,10 @@ func targeted(p *v1alpha1.RunnerInstanceParameters) {
 	p.Job = &v1alpha1.QueuedJob{ID: 9, Handle: "handle-9"}
 }
 
+func withCA(p *v1alpha1.RunnerInstanceParameters) {
+	p.Config.Forgejo.CABundle = []byte("-----BEGIN CERTIFICATE-----\n")
+}
+
 func raw(t *testing.T, template string) runtime.RawExtension {
 	t.Helper()
 	j, err := yaml.YAMLToJSON([]byte(template))
@@ -99,9 +103,11 @@ func TestChildrenAreAsBefore(t *testing.T) {
 		"pod":          {reason: "what is added to a template that says nothing", of: instance(t, pod(t, plainPod))},
 		"pod-full":     {reason: "a template keeps what it says: its grace period, its account, its sidecar, its labels", of: instance(t, pod(t, read(t, "template-pod.yaml")))},
 		"pod-targeted": {reason: "a runner for one job asks for it, and does not wait", of: instance(t, pod(t, plainPod), targeted)},
+		"pod-ca":       {reason: "the server's CA is trusted besides the image's", of: instance(t, pod(t, plainPod), withCA)},
 		"vm":           {reason: "what is added to a machine that says nothing", of: instance(t, vm(t, plainVM))},
 		"vm-full":      {reason: "a machine keeps what it says, be it unknown; its disks are its own", of: instance(t, vm(t, read(t, "template-vm.yaml")))},
 		"vm-targeted":  {reason: "a guest is told of its job by a file", of: instance(t, vm(t, plainVM), targeted)},
+		"vm-ca":        {reason: "a guest is given the CA by a file", of: instance(t, vm(t, plainVM), withCA)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -12,13 +12,15 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 )
 
-// Keys of the Secret, which are files to the runner. A pod has the token only; a machine has no arguments, and so has all.
+// Keys of the Secret, which are files to the runner. A pod has the token, and the CA bundle if there is one; a machine has no
+// arguments, and so has all.
 const (
 	tokenKey  = "token"
 	urlKey    = "url"
 	uuidKey   = "uuid"
 	labelKey  = "label"
 	handleKey = "handle"
+	caKey     = "ca.crt"
 )
 
 // Credentials is the Secret that a runner is given. It says which registration it is of, so that one that was made before a
@@ -33,10 +35,14 @@ func Credentials(mg *v1alpha1.RunnerInstance, r Registration) *corev1.Secret {
 	}
 	s.Annotations[names.AnnotationRegistration] = strconv.FormatInt(r.ID, 10)
 	s.Annotations[names.AnnotationRegistrationUUID] = r.UUID
-	if c := mg.Spec.ForProvider.Config; c.VM != nil {
+	c := mg.Spec.ForProvider.Config
+	if len(c.Forgejo.CABundle) > 0 {
+		s.Data[caKey] = c.Forgejo.CABundle
+	}
+	if c.VM != nil {
 		s.Data[urlKey], s.Data[uuidKey] = []byte(c.Forgejo.URL), []byte(r.UUID)
 		s.Data[labelKey] = []byte(strings.Join(labels(c), "\n") + "\n")
-		if h := handle(mg); h != "" {
+		if h := Handle(mg); h != "" {
 			s.Data[handleKey] = []byte(h)
 		}
 	}

@@ -2,6 +2,7 @@ package child
 
 import (
 	"path"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,8 @@ const (
 	reservedFolder    = "/steading"
 	programFolder     = reservedFolder + "/bin"
 	credentialsFolder = reservedFolder + "/credentials"
+	// caFolder holds the CA bundle of the server.
+	caFolder = credentialsFolder + "/ca"
 	// program in the runner's image, and its name beside the job.
 	program = "/bin/forgejo-runner"
 )
@@ -68,7 +71,29 @@ func merge(t *corev1.PodTemplateSpec, mg *v1alpha1.RunnerInstance, uuid string) 
 	main.VolumeMounts = append(main.VolumeMounts,
 		corev1.VolumeMount{Name: programVolume, MountPath: programFolder, ReadOnly: true},
 		corev1.VolumeMount{Name: credentialsVolume, MountPath: credentialsFolder, ReadOnly: true})
-	t.Spec.Volumes = append(t.Spec.Volumes, volumes(names.RunnerCredentials(mg.Name))...)
+	ca := len(mg.Spec.ForProvider.Config.Forgejo.CABundle) > 0
+	if ca {
+		trust(main)
+	}
+	t.Spec.Volumes = append(t.Spec.Volumes, volumes(names.RunnerCredentials(mg.Name), ca)...)
+}
+
+// The folders where systems keep the CAs that programs trust, for SSL_CERT_DIR, which takes the place of them.
+const systemCAs = "/etc/ssl/certs:/etc/pki/tls/certs"
+
+// trust the server's CA besides those of the image. The runner, which is written in Go, reads all certificates in the folders
+// of SSL_CERT_DIR; actions are mostly run by Node. What the template says of either stays.
+func trust(main *corev1.Container) {
+	dirs := "SSL_CERT_DIR"
+	if n := slices.IndexFunc(main.Env, func(e corev1.EnvVar) bool { return e.Name == dirs }); n < 0 {
+		main.Env = append(main.Env, corev1.EnvVar{Name: dirs, Value: caFolder + ":" + systemCAs})
+	} else if e := &main.Env[n]; e.ValueFrom == nil {
+		e.Value = caFolder + ":" + e.Value
+	}
+	node := "NODE_EXTRA_CA_CERTS"
+	if !slices.ContainsFunc(main.Env, func(e corev1.EnvVar) bool { return e.Name == node }) {
+		main.Env = append(main.Env, corev1.EnvVar{Name: node, Value: path.Join(caFolder, caKey)})
+	}
 }
 
 // setDefaults of a pod where it says nothing.
@@ -116,14 +141,14 @@ func arguments(mg *v1alpha1.RunnerInstance, uuid string) []string {
 	for _, l := range labels(c) {
 		args = append(args, "--label", l)
 	}
-	if h := handle(mg); h != "" {
+	if h := Handle(mg); h != "" {
 		return append(args, "--handle", h)
 	}
 	return append(args, "--wait")
 }
 
-// handle of the one job that the runner may take, empty when it may take any.
-func handle(mg *v1alpha1.RunnerInstance) string {
+// Handle of the one job that the runner may take, empty when it may take any.
+func Handle(mg *v1alpha1.RunnerInstance) string {
 	p := mg.Spec.ForProvider
 	if p.Config.Assignment != steading.AssignTargeted || p.Job == nil {
 		return ""
@@ -131,14 +156,18 @@ func handle(mg *v1alpha1.RunnerInstance) string {
 	return p.Job.Handle
 }
 
-// volumes of the program and of the credential. The file is readable to all users, since the job's may be any; but only the
-// job's container mounts it.
-func volumes(secret string) []corev1.Volume {
+// volumes of the program and of the credential, with the CA bundle if there is one. The files are readable to all users, since
+// the job's may be any; but only the job's container mounts them.
+func volumes(secret string, ca bool) []corev1.Volume {
+	files := []corev1.KeyToPath{{Key: tokenKey, Path: tokenKey}}
+	if ca {
+		files = append(files, corev1.KeyToPath{Key: caKey, Path: path.Join(path.Base(caFolder), caKey)})
+	}
 	return []corev1.Volume{
 		{Name: programVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &maxProgram}}},
 		{Name: credentialsVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName:  secret,
-			Items:       []corev1.KeyToPath{{Key: tokenKey, Path: tokenKey}},
+			Items:       files,
 			DefaultMode: ptr.To[int32](0o444),
 		}}},
 	}
