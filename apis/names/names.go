@@ -222,9 +222,13 @@ const (
 	AnnotationRegistrationUUID = "steading.dev/registration-uuid"
 )
 
-// AnnotationCounted on a RunnerInstance says that its pool has counted its verdict, and what it counts since: verdicts,
-// failures in a row, and when the next try is, in seconds since 1970.
-const AnnotationCounted = "forgejo.steading.dev/counted"
+const (
+	// AnnotationCounted on a RunnerInstance says that its pool has counted its verdict, and what it counts since: verdicts,
+	// failures in a row, when the next try is, in seconds since 1970, and the verdicts that there were at the last failure.
+	AnnotationCounted = "forgejo.steading.dev/counted"
+	// AnnotationMadeAt on a RunnerInstance says how many verdicts its pool had counted when it was made.
+	AnnotationMadeAt = "forgejo.steading.dev/made-at"
+)
 
 // TokenReader is the RoleBinding in a tenant's namespace by which the provider reads a pool's token there.
 func TokenReader(pool string) string { return "steading-runners-" + pool }

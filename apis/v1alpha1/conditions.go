@@ -50,6 +50,7 @@ const (
 	ReasonPolled               xpv2.ConditionReason = "Polled"
 	ReasonTokenMissing         xpv2.ConditionReason = "TokenMissing"
 	ReasonTokenRefused         xpv2.ConditionReason = "TokenRefused"
+	ReasonScopeGone            xpv2.ConditionReason = "ScopeGone"
 	ReasonServerUnreachable    xpv2.ConditionReason = "ServerUnreachable"
 	ReasonServerUnsupported    xpv2.ConditionReason = "ServerUnsupported"
 	ReasonMaking               xpv2.ConditionReason = "Making"

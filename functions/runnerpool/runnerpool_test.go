@@ -231,7 +231,7 @@ func TestAChangeIsNotReadyBeforeItIsApplied(t *testing.T) {
 // nothing is ready that is not there, and the same input gives the same output.
 func TestDesiredNeverShrinks(t *testing.T) {
 	watched := []xpv2.Condition{{}, polled}
-	for _, r := range []xpv2.ConditionReason{steading.ReasonTokenMissing, steading.ReasonTokenRefused, steading.ReasonServerUnreachable, steading.ReasonWrongAnswer, steading.ReasonServerUnsupported, steading.ReasonAddressRefused} {
+	for _, r := range []xpv2.ConditionReason{steading.ReasonTokenMissing, steading.ReasonTokenRefused, steading.ReasonScopeGone, steading.ReasonServerUnreachable, steading.ReasonWrongAnswer, steading.ReasonServerUnsupported, steading.ReasonAddressRefused} {
 		watched = append(watched, unwatched(r, "why"))
 	}
 	made := []xpv2.Condition{{}, making}

@@ -181,6 +181,7 @@ func TestHealthOfOtherKinds(t *testing.T) {
 		"RunnerPool": {
 			"backing off":                   {[]edit{says("Ready", "False", "Waiting", ""), field("BackingOff", "status", "phase"), says("RunnersMade", "False", "BackingOff", "no such image")}, health{degraded, "no such image"}},
 			"unreachable":                   {[]edit{says("Ready", "False", "Waiting", ""), field("Unreachable", "status", "phase"), says("QueueWatched", "False", "ServerUnreachable", "no answer")}, health{degraded, "no answer"}},
+			"scope gone":                    {[]edit{says("Ready", "False", "Waiting", ""), says("QueueWatched", "False", "ScopeGone", "organization acme is not there")}, health{degraded, "organization acme is not there"}},
 			"not polled":                    {[]edit{says("Ready", "False", "Waiting", ""), says("QueueWatched", "False", "PendingDecision", "not looked at yet")}, health{progressing, "not looked at yet"}},
 			"suspended":                     {[]edit{says("Ready", "False", "Waiting", ""), field("Suspended", "status", "phase"), says("RunnersMade", "False", "Suspended", "as asked")}, health{healthy, "Suspended"}},
 			"suspended and ready":           {[]edit{field("Suspended", "status", "phase"), says("RunnersMade", "False", "Suspended", "as asked")}, health{healthy, "Suspended"}},

@@ -58,6 +58,11 @@ type RunnerStatus struct {
 	// the later.
 	// +optional
 	Counted int64 `json:"counted,omitempty"`
+
+	// Raised is what counted was when consecutiveFailures last grew. Runners that were made before that are of the same try,
+	// and do not raise it again.
+	// +optional
+	Raised int64 `json:"raised,omitempty"`
 }
 
 // GetCondition of a type.

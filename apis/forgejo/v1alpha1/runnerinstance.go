@@ -137,7 +137,7 @@ const (
 )
 
 // RunnerReason is the reason of a verdict.
-// +kubebuilder:validation:Enum=RunnerConsumed;Drained;JobTimeout;StartupTimeout;RunnerExited;RunnerLost;RegistrationLost;CredentialsLost;CreateFailed
+// +kubebuilder:validation:Enum=RunnerConsumed;Drained;JobGone;JobTimeout;StartupTimeout;RunnerExited;RunnerLost;RegistrationLost;CredentialsLost;CreateFailed
 type RunnerReason string
 
 // Reasons of verdicts.
@@ -146,6 +146,9 @@ const (
 	RunnerConsumed RunnerReason = "RunnerConsumed"
 	// Drained had no job in hand when its pool did not want it any more. Completed.
 	Drained RunnerReason = "Drained"
+	// JobGone ended since the one job that it was to take does not wait any more: it was cancelled, or another runner took it.
+	// Completed.
+	JobGone RunnerReason = "JobGone"
 	// JobTimeout lived longer than jobTimeoutSeconds. Failed.
 	JobTimeout RunnerReason = "JobTimeout"
 	// StartupTimeout was not seen by the server within startupTimeoutSeconds. Failed.

@@ -61,6 +61,53 @@ func TestVerdictsOnRunners(t *testing.T) {
 			want:    v1alpha1.RunnerExited,
 			message: "it ended without having reported a job: it ended with exit code 1",
 		},
+		"JobCancelled": {
+			reason: "the only job that it could take was cancelled before it came (actions-runner-controller#4091)",
+			story: func(w *world) {
+				job := w.targeted()
+				must(w.t, w.forgejo.Cancel(job))
+				w.podEnds(2)
+				w.converge()
+			},
+			want: v1alpha1.JobGone, message: "job 7 was cancelled, or another runner was through with it, before this one could take it",
+		},
+		"JobStolen": {
+			reason: "a spare took the only job that it could take",
+			story: func(w *world) {
+				w.targeted()
+				thief := w.steal()
+				w.podEnds(2)
+				w.converge()
+				must(w.t, w.forgejo.DeleteRunner(thief))
+			},
+			want: v1alpha1.JobGone, message: "job 7 was taken by another runner before this one could",
+		},
+		"JobWaits": {
+			reason: "it crashed, and its job waits still",
+			story: func(w *world) {
+				w.targeted()
+				w.podEnds(2)
+				w.converge()
+			},
+			want: v1alpha1.RunnerExited, message: "it ended without having reported a job: it ended with exit code 2",
+		},
+		"JobUnknown": {
+			reason: "while the queue cannot be read there is no verdict, and then there is the right one",
+			story: func(w *world) {
+				w.targeted()
+				must(w.t, w.forgejo.SetFault(forgejo.Fault{Route: forgejo.RouteJobs, Kind: forgejo.FaultHTML}))
+				w.podEnds(2)
+				for range 3 {
+					_, _ = w.reconcile()
+				}
+				if st := w.status(); st.Reason != "" {
+					w.t.Errorf("the queue cannot be read, and it is judged %s", st.Reason)
+				}
+				w.forgejo.UnsetFaults("", "")
+				w.converge()
+			},
+			want: v1alpha1.RunnerExited, message: "it ended without having reported a job: it ended with exit code 2",
+		},
 		"JobDeleted": {
 			reason: "its Job was deleted by hand (actions-runner-controller#4203)",
 			story: func(w *world) {

@@ -133,7 +133,11 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 	if err := e.ask(ctx, s, mg); err != nil {
 		return verdict{}, err
 	}
-	if v, err = e.sighted(ctx, mg); err != nil || v.reason != v1alpha1.Drained || st.State == v1alpha1.StateGone {
+	v, err = e.sighted(ctx, mg)
+	switch {
+	case err == nil && v.reason == v1alpha1.RunnerExited:
+		return e.excuse(ctx, s, mg, v)
+	case err != nil, v.reason != v1alpha1.Drained, st.State == v1alpha1.StateGone:
 		return v, err
 	}
 	// The door is shut first: what takes a job now has it for good.
@@ -142,6 +146,20 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 	}
 	st.State = v1alpha1.StateGone
 	return v, nil
+}
+
+// excuse a runner that ended without a job, if the one job that it was to take is why: when that does not wait any more, the
+// runner finds nothing and ends at once. That is no failure of it.
+func (e *external) excuse(ctx context.Context, s Server, mg *v1alpha1.RunnerInstance, v verdict) (verdict, error) {
+	handle := child.Handle(mg)
+	if handle == "" {
+		return v, nil
+	}
+	status, err := s.Job(ctx, handle, mg.Spec.ForProvider.Config.Labels, e.mark.ended)
+	if err != nil {
+		return verdict{}, errors.Wrap(err, "cannot judge the runner by its job")
+	}
+	return v.excused(mg.Spec.ForProvider.Job.ID, status), nil
 }
 
 // ask the server about the one registration. Any error but that there is none is no answer.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/api"
 	"github.com/steading-dev/steading/providers/forgejo/child"
 )
 
@@ -48,7 +49,7 @@ func (v verdict) phase() v1alpha1.RunnerPhase {
 	switch v.reason {
 	case "":
 		return v1alpha1.RunnerPending
-	case v1alpha1.RunnerConsumed, v1alpha1.Drained:
+	case v1alpha1.RunnerConsumed, v1alpha1.Drained, v1alpha1.JobGone:
 		return v1alpha1.RunnerCompleted
 	default:
 		return v1alpha1.RunnerFailed
@@ -93,6 +94,18 @@ func (s sight) ended() (verdict, bool) {
 		return verdict{again: grace - s.endedFor}, true
 	default:
 		return verdict{reason: v1alpha1.RunnerLost, message: explain("it ended with a job in hand", s.ending())}, true
+	}
+}
+
+// excused by what became of the job that the runner was made for.
+func (v verdict) excused(job int64, status api.JobStatus) verdict {
+	switch status {
+	case api.JobWaiting:
+		return v
+	case api.JobRunning:
+		return verdict{reason: v1alpha1.JobGone, message: fmt.Sprintf("job %d was taken by another runner before this one could", job)}
+	default:
+		return verdict{reason: v1alpha1.JobGone, message: fmt.Sprintf("job %d was cancelled, or another runner was through with it, before this one could take it", job)}
 	}
 }
 

@@ -267,6 +267,19 @@ func (s serverOf) Runners(ctx context.Context) ([]api.Runner, error) {
 	return s.w.api.Runners(ctx)
 }
 
+func (s serverOf) Job(ctx context.Context, handle string, labels []string, _ time.Time) (api.JobStatus, error) {
+	if s.w.died {
+		return "", errDead
+	}
+	jobs, err := s.w.api.Jobs(ctx, labels)
+	for _, j := range jobs {
+		if j.Handle == handle {
+			return j.Status, err
+		}
+	}
+	return "", err
+}
+
 func (s serverOf) Listed(id int64) (*api.Runner, time.Time) {
 	if r, ok := s.w.listed[id]; ok {
 		return &r, s.w.looked
@@ -405,13 +418,19 @@ func (w *world) podEnds(code int32) {
 func (w *world) rpc(procedure string, in, out any) {
 	w.t.Helper()
 	s := w.secret()
+	w.rpcAs(s.Annotations[names.AnnotationRegistrationUUID], string(s.Data["token"]), procedure, in, out)
+}
+
+// rpcAs is what some runner says to the server.
+func (w *world) rpcAs(uuid, token, procedure string, in, out any) {
+	w.t.Helper()
 	body, err := json.Marshal(in)
 	must(w.t, err)
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+"/api/actions/runner.v1.RunnerService/"+procedure, bytes.NewReader(body))
 	must(w.t, err)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Runner-Uuid", s.Annotations[names.AnnotationRegistrationUUID])
-	req.Header.Set("X-Runner-Token", string(s.Data["token"]))
+	req.Header.Set("X-Runner-Uuid", uuid)
+	req.Header.Set("X-Runner-Token", token)
 	res, err := http.DefaultClient.Do(req)
 	must(w.t, err)
 	defer func() { _ = res.Body.Close() }()
@@ -443,6 +462,38 @@ func (w *world) take() string {
 	}
 	w.report(res.Task.ID, "RESULT_UNSPECIFIED")
 	return res.Task.ID
+}
+
+// steal a job that waits, as the runner of another pool does, and return that one's registration.
+func (w *world) steal() int64 {
+	w.t.Helper()
+	r, err := w.api.Register(w.t.Context(), "thief", "another pool's")
+	must(w.t, err)
+	w.rpcAs(r.UUID, r.Token, "Declare", map[string]any{"version": "v12.8.0", "labels": []string{"docker"}}, &map[string]any{})
+	var res struct {
+		Task struct {
+			ID string `json:"id"`
+		} `json:"task"`
+	}
+	w.rpcAs(r.UUID, r.Token, "FetchTask", map[string]any{}, &res)
+	if res.Task.ID == "" {
+		w.t.Fatal("there is no job to steal")
+	}
+	return r.ID
+}
+
+// targeted runner that is ready, for a job that waits and whose id is returned.
+func (w *world) targeted() int64 {
+	w.t.Helper()
+	id, err := w.forgejo.Queue(forgejo.NewJob{Repository: "root/web", Labels: []string{"docker"}})
+	must(w.t, err)
+	j, err := w.forgejo.Job(id)
+	must(w.t, err)
+	w.ready(func(mg *v1alpha1.RunnerInstance) {
+		mg.Spec.ForProvider.Config.Assignment = steading.AssignTargeted
+		mg.Spec.ForProvider.Job = &v1alpha1.QueuedJob{Handle: j.Handle, ID: 7}
+	})
+	return id
 }
 
 // report on a task.

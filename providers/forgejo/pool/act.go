@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"strconv"
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -60,6 +61,7 @@ func (p *pass) instance(w Want) *forgejov1.RunnerInstance {
 	return &forgejov1.RunnerInstance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.key.Namespace, Name: names.RunnerInstance(p.key.Name, rand.String(suffix)), Labels: labels,
+			Annotations:     map[string]string{names.AnnotationMadeAt: strconv.FormatInt(p.tally.Verdicts, 10)},
 			Finalizers:      []string{names.Finalizer},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.runner, forgejov1.GroupVersion.WithKind(forgejov1.RunnerKind))},
 		},

@@ -276,7 +276,7 @@ func TestReasons(t *testing.T) {
 	}
 	s.Gate = gateOf(s.Settings, Tally{Failures: 3, Next: epoch.Add(time.Minute)}, epoch)
 	got = reasons(s, Decision{Unserved: 1}, nil)
-	if diff := cmp.Diff([]string{"backing off until 09:01:00Z, since 3 runners failed without a job in a row: 1 job waits"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"backing off until 09:01:00Z, since the last 3 tries failed without a job: 1 job waits"}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if gateOf(s.Settings, Tally{Failures: 3, Next: epoch}, epoch) != nil {

@@ -82,7 +82,7 @@ func ended(reason forgejov1.RunnerReason, after time.Duration) func(*forgejov1.R
 	return func(i *forgejov1.RunnerInstance) {
 		o := &i.Status.AtProvider
 		o.Phase, o.Reason, o.Released = forgejov1.RunnerFailed, reason, true
-		if reason == forgejov1.RunnerConsumed || reason == forgejov1.Drained {
+		if reason == forgejov1.RunnerConsumed || reason == forgejov1.Drained || reason == forgejov1.JobGone {
 			o.Phase = forgejov1.RunnerCompleted
 		}
 		at := metav1.NewTime(epoch.Add(after))

@@ -41,16 +41,16 @@ func gateOf(settings steading.RunnerPoolSpec, t Tally, now time.Time) *Gate {
 	case settings.Suspend:
 		return &Gate{Reason: steading.ReasonSuspended, Message: "spec.suspend is true"}
 	case t.Next.After(now):
-		return &Gate{Reason: steading.ReasonBackingOff, Message: fmt.Sprintf("backing off until %s, since %s failed without a job in a row",
-			t.Next.UTC().Format("15:04:05Z"), runners(t.Failures))}
+		return &Gate{Reason: steading.ReasonBackingOff, Message: fmt.Sprintf("backing off until %s, since %s failed without a job",
+			t.Next.UTC().Format("15:04:05Z"), tries(t.Failures))}
 	default:
 		return nil
 	}
 }
 
-func runners(n int32) string {
+func tries(n int32) string {
 	if n == 1 {
-		return "1 runner"
+		return "the last try"
 	}
-	return fmt.Sprintf("%d runners", n)
+	return fmt.Sprintf("the last %d tries", n)
 }

@@ -197,6 +197,40 @@ func TestSixFruitlessRunnersBackOff(t *testing.T) {
 	}
 }
 
+// TestABurstThatFailsWaitsOnce: five runners that were made at once and fail one after the other wait as one does, over a
+// restart too.
+func TestABurstThatFailsWaitsOnce(t *testing.T) {
+	w := newWorld(t)
+	w.queue(5)
+	w.look()
+	burst := w.have(5)
+	w.judge(&burst[0], forgejov1.StartupTimeout)
+	at := w.clock.Now()
+	w.pass()
+	for _, i := range burst[1:] {
+		w.clock.Step(3 * time.Second)
+		w.judge(&i, forgejov1.StartupTimeout)
+		w.restart(w.kube)
+		w.pass()
+	}
+	o := w.written().Status.AtProvider
+	if o.ConsecutiveFailures != 1 || o.NextTryTime == nil || o.NextTryTime.Sub(at) != time.Minute {
+		t.Fatalf("%d failures, and the next try is at %v, %v after the first", o.ConsecutiveFailures, o.NextTryTime, at)
+	}
+	w.clock.SetTime(o.NextTryTime.Time)
+	w.look()
+	for _, i := range w.instances() {
+		if !judged(&i) {
+			w.judge(&i, forgejov1.StartupTimeout)
+		}
+	}
+	at = w.clock.Now()
+	w.pass()
+	if o := w.written().Status.AtProvider; o.ConsecutiveFailures != 2 || o.NextTryTime == nil || o.NextTryTime.Sub(at) != 2*time.Minute {
+		t.Errorf("the next burst fails too: %d failures, and the next try is at %v", o.ConsecutiveFailures, o.NextTryTime)
+	}
+}
+
 // TestTheNextTryNeedsNoLook: what is missing is made as soon as the time is over.
 func TestTheNextTryNeedsNoLook(t *testing.T) {
 	w := newWorld(t)

@@ -97,7 +97,7 @@ func (p *pass) observe(s *forgejov1.RunnerStatus) {
 		return // The pass did not get that far.
 	}
 	o.Available, o.Active, o.Live, o.Minimum = int32s(p.decision.Available), int32s(p.decision.Active), int32s(p.decision.Live), int32s(p.state.Minimum)
-	o.ConsecutiveFailures, o.NextTryTime, s.Counted = p.tally.Failures, nil, p.tally.Verdicts
+	o.ConsecutiveFailures, o.NextTryTime, s.Counted, s.Raised = p.tally.Failures, nil, p.tally.Verdicts, p.tally.Raised
 	if p.tally.Next.After(p.now) {
 		o.NextTryTime = &metav1.Time{Time: p.tally.Next}
 	}
@@ -174,7 +174,9 @@ func (p *pass) madeCondition(failed error, ended []steading.EndedRunner) xpv2.Co
 // lastFailure says what the last runner failed with that did, of those that ended, the newest first.
 func lastFailure(ended []steading.EndedRunner) string {
 	for _, e := range ended {
-		if r := forgejov1.RunnerReason(e.Reason); r != forgejov1.RunnerConsumed && r != forgejov1.Drained {
+		switch forgejov1.RunnerReason(e.Reason) {
+		case forgejov1.RunnerConsumed, forgejov1.Drained, forgejov1.JobGone:
+		default:
 			return strings.TrimSuffix(fmt.Sprintf("; the last one, %s, is %s: %s", e.Name, e.Reason, e.Message), ": ")
 		}
 	}

@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
@@ -12,12 +13,15 @@ import (
 // doublings of the time until the next try: at 30 seconds between looks that is 16 minutes.
 const doublings = 5
 
-// A Tally counts the runners that failed without a job since one got through.
+// A Tally counts the tries that failed without a job since a runner got through. Runners that were made before it was known
+// that one of them fails are one try: they most likely fail for the same reason, and say nothing of what was changed since.
 type Tally struct {
 	// Verdicts that were counted, ever.
 	Verdicts int64
 	// Failures in a row.
 	Failures int32
+	// Raised is what Verdicts was when Failures last grew.
+	Raised int64
 	// Next is when runners are made again. Zero: nothing holds them back.
 	Next time.Time
 }
@@ -29,13 +33,24 @@ func (t Tally) count(i *forgejov1.RunnerInstance, interval time.Duration) Tally 
 	switch {
 	case o.Reason == forgejov1.RunnerConsumed:
 		t.Failures, t.Next = 0, time.Time{}
-	case fruitless(i):
+	case fruitless(i) && madeAt(i, t) >= t.Raised:
 		t.Failures++
+		t.Raised = t.Verdicts
 		if o.CompletionTime != nil {
 			t.Next = o.CompletionTime.Add(delay(interval, t.Failures))
 		}
 	}
 	return t
+}
+
+// madeAt is how many verdicts the pool had counted when a runner was made. Numbers are compared and not times, since clocks
+// differ. One of which it is not known counts as made just now.
+func madeAt(i *forgejov1.RunnerInstance, t Tally) int64 {
+	n, err := strconv.ParseInt(i.Annotations[names.AnnotationMadeAt], 10, 64)
+	if err != nil {
+		return t.Verdicts
+	}
+	return n
 }
 
 // delay after so many failures.
@@ -66,7 +81,7 @@ func (t Tally) mark() string {
 	if !t.Next.IsZero() {
 		next = t.Next.Unix()
 	}
-	return fmt.Sprintf("%d %d %d", t.Verdicts, t.Failures, next)
+	return fmt.Sprintf("%d %d %d %d", t.Verdicts, t.Failures, next, t.Raised)
 }
 
 // tallyOf a mark, false if it is none.
@@ -75,7 +90,7 @@ func tallyOf(mark string) (Tally, bool) {
 		t    Tally
 		next int64
 	)
-	if n, err := fmt.Sscanf(mark, "%d %d %d", &t.Verdicts, &t.Failures, &next); err != nil || n != 3 {
+	if n, err := fmt.Sscanf(mark, "%d %d %d %d", &t.Verdicts, &t.Failures, &next, &t.Raised); err != nil || n != 4 {
 		return Tally{}, false
 	}
 	if next != 0 {

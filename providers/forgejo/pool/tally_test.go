@@ -1,6 +1,10 @@
 package pool
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,6 +42,7 @@ func TestVerdictsThatCount(t *testing.T) {
 		"CredentialsLost":  {reason: "could not be started", of: forgejov1.CredentialsLost, want: 3},
 		"CreateFailed":     {reason: "could not be made", of: forgejov1.CreateFailed, want: 3},
 		"Drained":          {reason: "was not wanted: neutral", of: forgejov1.Drained, want: 2},
+		"JobGone":          {reason: "its job was cancelled: neutral", of: forgejov1.JobGone, want: 2},
 		"RunnerLost":       {reason: "had a job: neutral", of: forgejov1.RunnerLost, want: 2},
 		"JobTimeout":       {reason: "was wedged and never had a job", of: forgejov1.JobTimeout, want: 3},
 		"JobTimeoutActive": {reason: "had a job: neutral", of: forgejov1.JobTimeout, edit: []func(*forgejov1.RunnerInstance){activeSince(0)}, want: 2},
@@ -54,6 +59,64 @@ func TestVerdictsThatCount(t *testing.T) {
 				t.Errorf("%s: %d failures, and the next try is at %v", tc.reason, got.Failures, got.Next)
 			}
 		})
+	}
+}
+
+// TestABurstDoublesOnce, however many of its runners fail, in whatever order, and whatever is forgotten meanwhile. A runner
+// that was made after a failure was known doubles again.
+func TestABurstDoublesOnce(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		var (
+			tally    Tally
+			out      []forgejov1.RunnerInstance
+			spawned  = map[string]int{} // When runners were made, as number of an event.
+			raised   int                // When the wait was last doubled, likewise.
+			failures int32
+		)
+		for event := 1; event < 120; event++ {
+			now := time.Duration(event) * time.Minute
+			if len(out) == 0 || rnd.IntN(4) == 0 {
+				for range 1 + rnd.IntN(6) {
+					i := instance(fmt.Sprintf("acme-linux-%d", len(spawned)))
+					i.Annotations = map[string]string{names.AnnotationMadeAt: strconv.FormatInt(tally.Verdicts, 10)}
+					spawned[i.Name] = event
+					out = append(out, i)
+				}
+				continue
+			}
+			n := rnd.IntN(len(out))
+			i := out[n]
+			out = slices.Delete(out, n, n+1)
+			before := tally
+			switch rnd.IntN(8) {
+			case 0:
+				ended(forgejov1.RunnerConsumed, now)(&i)
+				failures = 0
+			case 1:
+				ended(forgejov1.Drained, now)(&i)
+			default:
+				ended(forgejov1.StartupTimeout, now)(&i)
+				if spawned[i.Name] > raised {
+					failures++
+					raised = event
+				}
+			}
+			tally = tally.count(&i, 30*time.Second)
+			if tally.Failures != failures {
+				t.Fatalf("seed %d, event %d: %d failures, want %d", seed, event, tally.Failures, failures)
+			}
+			if i.Status.AtProvider.Reason != forgejov1.RunnerConsumed && tally.Failures == before.Failures && !tally.Next.Equal(before.Next) {
+				t.Fatalf("seed %d, event %d: the next try moves from %v to %v, and nothing was doubled", seed, event, before.Next, tally.Next)
+			}
+			if rnd.IntN(3) == 0 { // The provider starts anew.
+				back, ok := tallyOf(tally.mark())
+				if !ok {
+					t.Fatalf("seed %d: the mark %q is none", seed, tally.mark())
+				}
+				tally = back
+			}
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func (p *pass) countVerdicts(ctx context.Context) error {
 // tallied so far: by the status, by the records and by memory, whichever counted most.
 func (p *pass) tallied() Tally {
 	o := p.runner.Status.AtProvider
-	t := Tally{Verdicts: p.runner.Status.Counted, Failures: o.ConsecutiveFailures}
+	t := Tally{Verdicts: p.runner.Status.Counted, Failures: o.ConsecutiveFailures, Raised: p.runner.Status.Raised}
 	if o.NextTryTime != nil {
 		t.Next = o.NextTryTime.UTC()
 	}

@@ -32,8 +32,7 @@ var reasons = []struct {
 }{
 	{api.ErrUnauthorized, steading.ReasonTokenRefused},
 	{api.ErrForbidden, steading.ReasonTokenRefused},
-	// Forgejo does not tell a scope that is not there from one that the token may not see.
-	{api.ErrScopeGone, steading.ReasonTokenRefused},
+	{api.ErrScopeGone, steading.ReasonScopeGone},
 	{api.ErrNotForgejo, steading.ReasonWrongAnswer},
 	{api.ErrRefused, steading.ReasonWrongAnswer},
 	{api.ErrUnsupported, steading.ReasonServerUnsupported},

@@ -122,6 +122,25 @@ func (s *Session) Runner(ctx context.Context, id int64) (api.Runner, error) {
 	return r, s.dialer.explain(err)
 }
 
+// Job is what the queue says, at a time or later, of an attempt of a job that was in it: that it waits or runs; empty when it
+// does neither any more. It goes by the last look if that is young enough, and else asks for the jobs with no labels but these.
+func (s *Session) Job(ctx context.Context, handle string, labels []string, after time.Time) (api.JobStatus, error) {
+	if look, ok := s.Look(); ok && !look.Began.Before(after) {
+		return statusOf(handle, look.Jobs), nil
+	}
+	jobs, err := s.client.Jobs(ctx, labels)
+	return statusOf(handle, jobs), s.dialer.explain(err)
+}
+
+func statusOf(handle string, jobs []api.Job) api.JobStatus {
+	for _, j := range jobs {
+		if j.Handle == handle {
+			return j.Status
+		}
+	}
+	return ""
+}
+
 // Subscribe a pool, by its Runner: the session looks at least this often, and wakes it after each look. The first look is at
 // once.
 func (s *Session) Subscribe(pool client.ObjectKey, interval time.Duration) {

@@ -117,6 +117,53 @@ func TestAFailedLookJudgesNothing(t *testing.T) {
 	}
 }
 
+// TestAScopeThatIsNotThereIsSaid, and is not taken for a token that is refused.
+func TestAScopeThatIsNotThereIsSaid(t *testing.T) {
+	w := newWorld(t, loopback)
+	s := w.session()
+	s.Subscribe(linux, 30*time.Second)
+	w.looked(s, 0)
+	must(t, w.forgejo.DeleteOwner("acme"))
+	w.clock.Step(30 * time.Second)
+	w.until("the look fails", func() bool { return s.Poll().Outcome == steading.PollFailed })
+	if err := s.Poll().Err; ReasonOf(err) != steading.ReasonScopeGone || !strings.Contains(err.Error(), "organization acme is not there") {
+		t.Errorf("the reason is %s: %v", ReasonOf(err), err)
+	}
+}
+
+// TestAJobIsAskedForUnlessALookIsYoungEnough.
+func TestAJobIsAskedForUnlessALookIsYoungEnough(t *testing.T) {
+	w := newWorld(t, loopback)
+	id, err := w.forgejo.Queue(forgejo.NewJob{Repository: "acme/web", Labels: []string{"docker"}})
+	must(t, err)
+	j, err := w.forgejo.Job(id)
+	must(t, err)
+	s := w.session()
+	s.Subscribe(linux, 30*time.Second)
+	l := w.looked(s, 0)
+	must(t, w.forgejo.Cancel(id))
+	for _, tc := range []struct {
+		reason string
+		after  time.Time
+		calls  int
+		want   api.JobStatus
+	}{
+		{"the look is as old as what is asked about", l.Began, 0, api.JobWaiting},
+		{"the look is older: it may have been cancelled since", l.Began.Add(time.Second), 1, ""},
+	} {
+		w.forgejo.ResetCounts()
+		got, err := s.Job(t.Context(), j.Handle, []string{"docker", "arm64"}, tc.after)
+		must(t, err)
+		if n := w.forgejo.Calls()[forgejo.RouteJobs]; got != tc.want || n != tc.calls {
+			t.Errorf("%s: it is %q by %d calls, want %q by %d", tc.reason, got, n, tc.want, tc.calls)
+		}
+	}
+	must(t, w.forgejo.SetFault(forgejo.Fault{Route: forgejo.RouteJobs, Kind: forgejo.FaultHTML}))
+	if _, err := s.Job(t.Context(), j.Handle, nil, l.Began.Add(time.Second)); err == nil {
+		t.Error("a web page is an answer")
+	}
+}
+
 func TestARunnerIsWokenWhenItsStateChanges(t *testing.T) {
 	w := newWorld(t, loopback)
 	s := w.session()
