@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -141,24 +142,34 @@ func waitsFor(p *corev1.Pod) string {
 	return ""
 }
 
-// OfMachine is the state of a VirtualMachine and its instance, nil if it has none. Started is whether one was seen to run.
-func OfMachine(vm *kubevirtv1.VirtualMachine, vmi *kubevirtv1.VirtualMachineInstance, started bool) State {
+// OfMachine is the state of a VirtualMachine and its instance, nil if it has none. Started is when one was seen to run first,
+// nil if none was.
+func OfMachine(vm *kubevirtv1.VirtualMachine, vmi *kubevirtv1.VirtualMachineInstance, started *metav1.Time) State {
 	s := State{Phase: Starting, UID: vm.UID}
 	halted := vm.Spec.RunStrategy != nil && *vm.Spec.RunStrategy == kubevirtv1.RunStrategyHalted
 	switch {
-	case vmi == nil && (halted || started || vm.DeletionTimestamp != nil):
+	case vmi == nil && (halted || started != nil || vm.DeletionTimestamp != nil):
 		s.Phase, s.Quiet, s.Message = Ended, true, "its virtual machine was stopped"
 		return s
 	case vmi == nil:
 		s.Message = machineWaitsFor(vm)
 		return s
 	}
+	if started != nil && vmi.CreationTimestamp.After(started.Time) {
+		// KubeVirt makes another instance when one is deleted, and the credential of the runner that ran is spent.
+		s.Phase, s.Message = Ended, "the instance of its virtual machine was deleted, and started again"
+		return s
+	}
 	s.StartTime = reached(vmi, kubevirtv1.Running)
 	switch vmi.Status.Phase {
 	case kubevirtv1.Succeeded:
 		s.Phase, s.ExitedZero, s.Quiet, s.Message = Ended, true, true, "its guest shut down"
+		if vmi.DeletionTimestamp != nil {
+			// A guest that is destroyed without a grace period is said to have succeeded, too.
+			s.ExitedZero, s.Message = false, "its virtual machine was stopped"
+		}
 	case kubevirtv1.Failed:
-		s.Phase, s.Quiet, s.Message = Ended, true, sentence("its virtual machine failed", vmi.Status.Reason)
+		s.Phase, s.Quiet, s.Message = Ended, true, sentence(failure(s.StartTime), vmi.Status.Reason)
 	case kubevirtv1.Running:
 		s.Phase = Running
 	default:
@@ -167,21 +178,51 @@ func OfMachine(vm *kubevirtv1.VirtualMachine, vmi *kubevirtv1.VirtualMachineInst
 	return s
 }
 
-// machineWaitsFor says what a machine waits for, by the first of its conditions that says it is not well.
+// failure of an instance, which may have run since some time.
+func failure(ran time.Time) string {
+	if ran.IsZero() {
+		return "its virtual machine failed before its guest ran"
+	}
+	return "its virtual machine failed"
+}
+
+// wanting are conditions of an instance, copied to its machine, that say while they are false what is in the way, the most
+// telling first.
+var wanting = []struct {
+	kind kubevirtv1.VirtualMachineConditionType
+	what string
+}{
+	{kubevirtv1.VirtualMachineConditionType(kubevirtv1.VirtualMachineInstanceSynchronized), "its virtual machine cannot be started"},
+	{kubevirtv1.VirtualMachineConditionType(corev1.PodScheduled), "no node takes its virtual machine"},
+}
+
+// machineWaitsFor says what a machine waits for, in KubeVirt's words.
 func machineWaitsFor(vm *kubevirtv1.VirtualMachine) string {
+	by := map[kubevirtv1.VirtualMachineConditionType]kubevirtv1.VirtualMachineCondition{}
 	for _, c := range vm.Status.Conditions {
-		switch bad := c.Type == kubevirtv1.VirtualMachineFailure && c.Status == corev1.ConditionTrue; {
-		case bad, c.Type == kubevirtv1.VirtualMachineReady && c.Status == corev1.ConditionFalse && c.Message != "":
-			return sentence("its virtual machine is not ready", c.Message)
+		by[c.Type] = c
+	}
+	if c := by[kubevirtv1.VirtualMachineFailure]; c.Status == corev1.ConditionTrue {
+		return sentence("its virtual machine cannot be started", sentence(c.Reason, c.Message))
+	}
+	for _, w := range wanting {
+		if c := by[w.kind]; c.Status == corev1.ConditionFalse {
+			return sentence(w.what, sentence(c.Reason, c.Message))
 		}
 	}
 	switch st := vm.Status.PrintableStatus; st {
 	case "", kubevirtv1.VirtualMachineStatusStopped, kubevirtv1.VirtualMachineStatusStarting, kubevirtv1.VirtualMachineStatusRunning:
-		return ""
 	default:
 		return "its virtual machine is " + string(st)
 	}
+	if c := by[kubevirtv1.VirtualMachineReady]; c.Status == corev1.ConditionFalse && c.Reason != noInstance {
+		return sentence("its virtual machine is not ready", c.Message)
+	}
+	return ""
 }
+
+// noInstance is the reason of a machine without an instance. It says nothing of why.
+const noInstance = "VMINotExists"
 
 // reached is when an instance came to a phase, zero if it is not told.
 func reached(vmi *kubevirtv1.VirtualMachineInstance, p kubevirtv1.VirtualMachineInstancePhase) time.Time {

@@ -139,6 +139,27 @@ func TestStateOfAJob(t *testing.T) {
 	}
 }
 
+// says has a machine have a condition that is false.
+func says(kind kubevirtv1.VirtualMachineConditionType, reason, message string) func(*kubevirtv1.VirtualMachine) {
+	return func(vm *kubevirtv1.VirtualMachine) {
+		vm.Status.Conditions = append(vm.Status.Conditions, kubevirtv1.VirtualMachineCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message})
+	}
+}
+
+func printed(s kubevirtv1.VirtualMachinePrintableStatus) func(*kubevirtv1.VirtualMachine) {
+	return func(vm *kubevirtv1.VirtualMachine) { vm.Status.PrintableStatus = s }
+}
+
+func deleted(vmi *kubevirtv1.VirtualMachineInstance) *kubevirtv1.VirtualMachineInstance {
+	vmi.DeletionTimestamp = ptr.To(metav1.NewTime(started))
+	return vmi
+}
+
+func createdAt(vmi *kubevirtv1.VirtualMachineInstance, at time.Time) *kubevirtv1.VirtualMachineInstance {
+	vmi.CreationTimestamp = metav1.NewTime(at)
+	return vmi
+}
+
 func TestStateOfAMachine(t *testing.T) {
 	vmOf := func(change ...func(*kubevirtv1.VirtualMachine)) *kubevirtv1.VirtualMachine {
 		vm := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{UID: "vm-1"}}
@@ -161,7 +182,7 @@ func TestStateOfAMachine(t *testing.T) {
 		reason  string
 		vm      *kubevirtv1.VirtualMachine
 		vmi     *kubevirtv1.VirtualMachineInstance
-		started bool
+		started *metav1.Time
 		want    State
 	}{
 		"Fresh": {reason: "KubeVirt says Stopped of one that was never started", vm: vmOf(func(vm *kubevirtv1.VirtualMachine) {
@@ -180,10 +201,53 @@ func TestStateOfAMachine(t *testing.T) {
 		},
 		"Runs":      {reason: "since it came to run", vm: vmOf(), vmi: vmiOf(kubevirtv1.Scheduling, kubevirtv1.Running), want: State{Phase: Running, StartTime: started.Add(time.Second)}},
 		"Succeeded": {reason: "the guest shut down", vm: vmOf(), vmi: vmiOf(kubevirtv1.Running, kubevirtv1.Succeeded), want: State{Phase: Ended, ExitedZero: true, Quiet: true, StartTime: started, Message: "its guest shut down"}},
-		"Failed":    {reason: "the machine crashed", vm: vmOf(), vmi: vmiOf(kubevirtv1.Failed), want: State{Phase: Ended, Quiet: true, Message: "its virtual machine failed"}},
-		"Vanished":  {reason: "an instance that ran and is gone was deleted", vm: vmOf(), started: true, want: State{Phase: Ended, Quiet: true, Message: "its virtual machine was stopped"}},
-		"Halted":    {reason: "it was stopped", vm: vmOf(func(vm *kubevirtv1.VirtualMachine) { vm.Spec.RunStrategy = ptr.To(kubevirtv1.RunStrategyHalted) }), want: State{Phase: Ended, Quiet: true, Message: "its virtual machine was stopped"}},
-		"Halting":   {reason: "it runs until its instance is gone", vm: vmOf(func(vm *kubevirtv1.VirtualMachine) { vm.Spec.RunStrategy = ptr.To(kubevirtv1.RunStrategyHalted) }), vmi: vmiOf(kubevirtv1.Running), want: State{Phase: Running, StartTime: started}},
+		"Failed":    {reason: "the machine crashed", vm: vmOf(), vmi: vmiOf(kubevirtv1.Running, kubevirtv1.Failed), want: State{Phase: Ended, Quiet: true, StartTime: started, Message: "its virtual machine failed"}},
+		"FailedEarly": {
+			reason: "its launcher ended, and the guest never ran", vm: vmOf(), vmi: vmiOf(kubevirtv1.Scheduling, kubevirtv1.Failed),
+			want: State{Phase: Ended, Quiet: true, Message: "its virtual machine failed before its guest ran"},
+		},
+		"Destroyed": {
+			reason: "KubeVirt says of a guest that it destroyed without a grace period that it succeeded, which says nothing of a job", vm: vmOf(),
+			vmi: deleted(vmiOf(kubevirtv1.Running, kubevirtv1.Succeeded)), want: State{Phase: Ended, Quiet: true, StartTime: started, Message: "its virtual machine was stopped"},
+		},
+		"StartedAgain": {
+			reason: "somebody deleted the instance, and KubeVirt made another, by the run strategy Once, too", vm: vmOf(),
+			vmi: createdAt(vmiOf(kubevirtv1.Running), started.Add(time.Second)), started: &metav1.Time{Time: started},
+			want: State{Phase: Ended, Message: "the instance of its virtual machine was deleted, and started again"},
+		},
+		"RunsOn": {
+			reason: "the instance is the one that was seen to run", vm: vmOf(),
+			vmi: createdAt(vmiOf(kubevirtv1.Running), started), started: &metav1.Time{Time: started}, want: State{Phase: Running, StartTime: started},
+		},
+		"NoNode": {
+			reason: "the scheduler's word, which KubeVirt passes on, and not that the guest does not run",
+			vm: vmOf(says(kubevirtv1.VirtualMachineReady, "GuestNotRunning", "Guest VM is not reported as running"), says("PodScheduled", "Unschedulable", "0/3 nodes are available"),
+				printed(kubevirtv1.VirtualMachineStatusUnschedulable)),
+			vmi: vmiOf(kubevirtv1.Scheduling), want: State{Phase: Starting, Message: "no node takes its virtual machine: Unschedulable: 0/3 nodes are available"},
+		},
+		"NoImage": {
+			reason: "the kubelet's word",
+			vm: vmOf(says(kubevirtv1.VirtualMachineReady, "GuestNotRunning", "Guest VM is not reported as running"), says("Synchronized", "ErrImagePull", "not found"),
+				printed(kubevirtv1.VirtualMachineStatusErrImagePull)),
+			vmi: vmiOf(kubevirtv1.Scheduling), want: State{Phase: Starting, Message: "its virtual machine cannot be started: ErrImagePull: not found"},
+		},
+		"NoInstance": {
+			reason: "the machine has no instance, and says why",
+			vm: vmOf(says(kubevirtv1.VirtualMachineReady, "VMINotExists", "VMI does not exist"), func(vm *kubevirtv1.VirtualMachine) {
+				vm.Status.Conditions = append(vm.Status.Conditions, kubevirtv1.VirtualMachineCondition{
+					Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "admission webhook denied the request",
+				})
+			}),
+			want: State{Phase: Starting, Message: "its virtual machine cannot be started: FailedCreate: admission webhook denied the request"},
+		},
+		"NoDisk": {
+			reason: "that there is no instance says nothing, and the printed status does",
+			vm:     vmOf(says(kubevirtv1.VirtualMachineReady, "VMINotExists", "VMI does not exist"), printed(kubevirtv1.VirtualMachineStatusDataVolumeError)),
+			want:   State{Phase: Starting, Message: "its virtual machine is DataVolumeError"},
+		},
+		"Vanished": {reason: "an instance that ran and is gone was deleted", vm: vmOf(), started: &metav1.Time{Time: started}, want: State{Phase: Ended, Quiet: true, Message: "its virtual machine was stopped"}},
+		"Halted":   {reason: "it was stopped", vm: vmOf(func(vm *kubevirtv1.VirtualMachine) { vm.Spec.RunStrategy = ptr.To(kubevirtv1.RunStrategyHalted) }), want: State{Phase: Ended, Quiet: true, Message: "its virtual machine was stopped"}},
+		"Halting":  {reason: "it runs until its instance is gone", vm: vmOf(func(vm *kubevirtv1.VirtualMachine) { vm.Spec.RunStrategy = ptr.To(kubevirtv1.RunStrategyHalted) }), vmi: vmiOf(kubevirtv1.Running), want: State{Phase: Running, StartTime: started}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

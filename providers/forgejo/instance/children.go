@@ -120,7 +120,7 @@ func (c children) machine(ctx context.Context, mg *v1alpha1.RunnerInstance) (chi
 	} else if err != nil {
 		return child.State{}, err
 	}
-	return child.OfMachine(vm, vmi, mg.Status.AtProvider.StartTime != nil), nil
+	return child.OfMachine(vm, vmi, mg.Status.AtProvider.StartTime), nil
 }
 
 // absent reports whether an error says that there is no such object, or no such kind.
