@@ -174,6 +174,11 @@ func TestTemplatesAreRefusedByField(t *testing.T) {
 			of:     instance(t, pod(t, "spec: {containers: [{name: job, image: 7}]}")),
 			want:   "spec.pod.template: it is no template of a pod: json: cannot unmarshal number into Go struct field Container.spec.containers.image of type string",
 		},
+		"Amount": {
+			reason: "to read it takes hours",
+			of:     instance(t, pod(t, "spec: {containers: [{name: job, resources: {limits: {cpu: \"1e-999999999\"}}}]}")),
+			want:   "spec.pod.template: spec.containers[0].resources.limits.cpu is too large or too small an amount to count with: write some digits and a unit, such as 500m or 2Gi",
+		},
 		"UnknownField": {
 			reason: "a field that is spelled wrongly would be dropped",
 			of:     instance(t, pod(t, "spec: {containers: [{name: job, imagePolicy: Always}]}")),

@@ -11,12 +11,16 @@ import (
 
 	"github.com/steading-dev/steading/apis/names"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
 // podTemplate reads a pool's template, of which a runner can be made.
 func podTemplate(p *steading.RunnerPod) (*corev1.PodTemplateSpec, error) {
 	if p == nil {
 		return nil, refused("spec.pod", "the pool has neither a pod nor a virtual machine")
+	}
+	if err := checkAmounts(podField, p.Template.Raw); err != nil {
+		return nil, err
 	}
 	t := &corev1.PodTemplateSpec{}
 	strict, err := json.UnmarshalStrict(p.Template.Raw, t)
@@ -30,6 +34,18 @@ func podTemplate(p *steading.RunnerPod) (*corev1.PodTemplateSpec, error) {
 		return nil, err
 	}
 	return t, usable(&t.Spec, p.JobContainer)
+}
+
+// checkAmounts before a template is read as what it is a template of. What is no JSON is told by whoever reads that.
+func checkAmounts(field string, raw []byte) error {
+	var template any
+	if err := json.UnmarshalCaseSensitivePreserveInts(raw, &template); err != nil {
+		return nil //nolint:nilerr // Told by the reader.
+	}
+	if err := kit.CheckAmounts(template); err != nil {
+		return refused(field, "%s", err)
+	}
+	return nil
 }
 
 // usable pods can be made a runner of.

@@ -45,6 +45,9 @@ func virtualMachine(mg *v1alpha1.RunnerInstance) (*unstructured.Unstructured, er
 
 // machineOf reads a pool's template, of which a runner can be made.
 func machineOf(vm *steading.RunnerVM) (*machine, error) {
+	if err := checkAmounts(vmField, vm.Template.Raw); err != nil {
+		return nil, err
+	}
 	m := &machine{}
 	if err := json.UnmarshalCaseSensitivePreserveInts(vm.Template.Raw, &m.VirtualMachine); err != nil {
 		return nil, refused(vmField, "it is no VirtualMachine: %s", err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
 // Needs of a component's chart, as the quota of a namespace counts them.
@@ -144,6 +145,9 @@ func (n *Needs) add(o *unstructured.Unstructured) error {
 }
 
 func typed[T any](o *unstructured.Unstructured, f func(*T) error) error {
+	if err := kit.CheckAmounts(o.Object); err != nil {
+		return err
+	}
 	to := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, to); err != nil {
 		return err

@@ -89,6 +89,7 @@ func TestOfComponentSaysWhatCannotBeTold(t *testing.T) {
 		"Template": {`{{ .Values.a.b.c }}`, "cannot render chart component"},
 		"Negative": {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: -1}}`, "cannot tell what StatefulSet s needs: it asks for -1 pods"},
 		"Shape":    {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: many}}`, "cannot tell what Deployment d needs"},
+		"Amount":   {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: p}, spec: {resources: {requests: {storage: "1e-999999999"}}}}`, "cannot tell what PersistentVolumeClaim p needs: spec.resources.requests.storage is too large or too small"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := OfComponent(componentChart(tc.template), nil); err == nil || !strings.Contains(err.Error(), tc.want) {

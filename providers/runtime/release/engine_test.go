@@ -242,6 +242,7 @@ func TestRefuses(t *testing.T) {
 		"Broken":      {reason: "a template that does not render", template: "{{ fail \"nothing fits\" }}", want: "nothing fits"},
 		"NotYAML":     {reason: "what is not YAML", template: "a: b: c", want: "not YAML"},
 		"Schema":      {reason: "values against the schema", template: configMap, change: func(c *chart.Chart) { c.Schema = []byte(`{"required":["tenant"]}`) }, want: "the chart refuses its values"},
+		"Amount":      {reason: "an amount that would stall the provider", template: "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i, resources: {limits: {cpu: \"1e999999999\"}}}]}\n", want: `Pod "p" with an amount that is out of bounds: spec.containers[0].resources.limits.cpu`},
 		"Kubernetes":  {reason: "another Kubernetes", template: configMap, change: func(c *chart.Chart) { c.Metadata.KubeVersion = ">=99.0.0" }, want: "wants Kubernetes >=99.0.0"},
 	}
 	for name, tc := range cases {

@@ -16,6 +16,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
 // A stamp is the post-renderer of every Helm action: it puts the environment's identity on each object and pod template,
@@ -138,6 +139,10 @@ func (s stamp) object(obj *unstructured.Unstructured) error {
 	}
 	if s.component != "" && names.OfRuntime(s.identity.Tenant, obj.GetName()) {
 		return refuse("the chart wants %s, a name that is kept for the environment's runtime; give the component, or what its chart makes, another", describe(obj))
+	}
+	// Helm reads it as its type.
+	if err := kit.CheckAmounts(obj.Object); err != nil {
+		return refuse("the chart wants %s with an amount that is out of bounds: %w", describe(obj), err)
 	}
 	obj.SetNamespace(s.namespace)
 	if s.stopped {
