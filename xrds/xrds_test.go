@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -238,13 +239,28 @@ func TestBadClaimsAreNamed(t *testing.T) {
 		"RegistryInUpperCase":     {"Tenant", `{registry: {prefix: "ghcr.io/Acme"}}`, "", "the path in lower case"},
 		"AccountOfNoNamespace":    {"Tenant", `{owners: [{kind: ServiceAccount, name: ci}]}`, "", "a ServiceAccount needs the namespace"},
 		"GroupOfANamespace":       {"Tenant", `{owners: [{kind: Group, name: devs, namespace: ci}]}`, "", "users and groups are in none"},
-		"NegativeCap":             {"Tenant", `{quota: {perEnvironment: {cpu: "-1", memory: 20Gi, storage: 40Gi}}}`, "", "an amount cannot be below zero"},
-		"NegativeTotal":           {"Tenant", `{quota: {total: {cpu: "16", memory: -20Gi, storage: 40Gi}}}`, "", "an amount cannot be below zero"},
-		"NegativeSize":            {"Environment", `{type: runtime, size: {cpu: "8", memory: 20Gi, storage: -1}}`, "", "an amount cannot be below zero"},
+		"NegativeCap":             {"Tenant", `{quota: {perEnvironment: {cpu: "-1", memory: 20Gi, storage: 40Gi}}}`, "", "an amount is zero or more"},
+		"NegativeTotal":           {"Tenant", `{quota: {total: {cpu: "16", memory: -20Gi, storage: 40Gi}}}`, "", "an amount is zero or more"},
+		"NegativeSize":            {"Environment", `{type: runtime, size: {cpu: "8", memory: 20Gi, storage: "-1"}}`, "", "an amount is zero or more"},
+		"AmountOfAnExponent":      {"Environment", `{type: runtime, size: {cpu: "1e999999999", memory: 20Gi, storage: 40Gi}}`, "", "without sign and exponent"},
+		"AmountOfATinyExponent":   {"Environment", `{type: runtime, size: {cpu: "1e-999999999", memory: 20Gi, storage: 40Gi}}`, "", "without sign and exponent"},
+		"AmountOfABrokenExponent": {"Tenant", `{quota: {total: {cpu: "1e1.5", memory: 20Gi, storage: 40Gi}}}`, "", "without sign and exponent"},
+		"AmountWithoutName":       {"Tenant", `{quota: {perEnvironment: {cpu: "8", memory: 1000E, storage: 40Gi}}}`, "", "below 1E"},
+		"AccountOfNoName":         {"Tenant", `{owners: [{kind: ServiceAccount, name: "Build Bot", namespace: ci}]}`, "", "no ServiceAccount can have that name"},
+		"AccountInNoNamespace":    {"Tenant", `{owners: [{kind: ServiceAccount, name: ci, namespace: "C I"}]}`, "", "spec.owners[0].namespace"},
+		"PullSecretElsewhere":     {"Tenant", `{registry: {prefix: ghcr.io/acme, pullSecretRef: {name: ../../x}}}`, "", "spec.registry.pullSecretRef.name"},
 		"NegativeLimit":           {"Tenant", `{quota: {maxEnvironments: -1}}`, "", "spec.quota.maxEnvironments"},
 		"ServerWithoutTLS":        {"Context", context1("http://203.0.113.7:6443", `{secretRef: {name: x}}`, ""), "", "spec.server"},
 		"ServerWithPath":          {"Context", context1("https://203.0.113.7:6443/x", `{secretRef: {name: x}}`, ""), "", "spec.server"},
 		"ServerWithoutPort":       {"Context", context1("https://203.0.113.7:badport", `{secretRef: {name: x}}`, ""), "", "spec.server"},
+		"ServerWithHugePort":      {"Context", context1("https://203.0.113.7:65536", `{secretRef: {name: x}}`, ""), "", "the port of server is a number from 1 to 65535"},
+		"ServerWithPortZero":      {"Context", context1("https://[2001:db8::1]:0", `{secretRef: {name: x}}`, ""), "", "the port of server is a number from 1 to 65535"},
+		"EmptyCiphertext":         {"Context", context1("https://203.0.113.7:6443", `{age: ""}`, ""), "", "spec.credentials.age"},
+		"CredentialElsewhere":     {"Context", context1("https://203.0.113.7:6443", `{secretRef: {name: ../x}}`, ""), "", "spec.credentials.secretRef.name"},
+		"StoreOfNoName":           {"Context", context1("https://203.0.113.7:6443", `{externalSecret: {key: k, storeRef: {name: "A b"}}}`, ""), "", "spec.credentials.externalSecret.storeRef.name"},
+		"IngressClassOfNoName":    {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, zone: a.example, ingress: {addresses: ["203.0.113.7"], className: "A b"}`), "", "spec.ingress.className"},
+		"GatewayOfNoName":         {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, zone: a.example, ingress: {addresses: ["203.0.113.7"], gatewayRef: {namespace: a, name: "A b"}}`), "", "spec.ingress.gatewayRef.name"},
+		"GatewayInNoNamespace":    {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, zone: a.example, ingress: {addresses: ["203.0.113.7"], gatewayRef: {namespace: a.b, name: a}}`), "", "spec.ingress.gatewayRef.namespace"},
 		"NoCredential":            {"Context", context1("https://203.0.113.7:6443", `{}`, ""), "", "exactly one of secretRef, externalSecret and age"},
 		"TwoCredentials":          {"Context", context1("https://203.0.113.7:6443", `{secretRef: {name: x}, age: y}`, ""), "", "exactly one of secretRef, externalSecret and age"},
 		"IngressWithoutZone":      {"Context", context1("https://203.0.113.7:6443", `{age: y}`, `, ingress: {addresses: ["203.0.113.7"], className: traefik}`), "", "ingress needs zone"},
@@ -297,6 +313,19 @@ func pool(scope, more string) string {
 		more += ", labels: [docker]"
 	}
 	return `{forgejo: {url: "https://git.example.com", scope: ` + scope + `, tokenSecretRef: {name: forgejo-pat}}, jobNamespace: acme-ci, ` + strings.TrimPrefix(more, ", ") + `}`
+}
+
+// TestAmountsAreTakenAsTheyAreWritten, and as they are written anew by whoever reads them.
+func TestAmountsAreTakenAsTheyAreWritten(t *testing.T) {
+	cs := checkers(t)
+	for _, amount := range []string{"8", "500m", "1.5", "20Gi", "1.5Ti", "0.000000001", "999999999999999999", "999.999999999P", "1.000000001Pi", "36864Mi", "100u"} {
+		anew := resource.MustParse(amount)
+		for _, a := range []string{amount, anew.String()} {
+			if err := cs["Environment"].check(object(t, `{type: runtime, size: {cpu: "`+a+`", memory: 20Gi, storage: 40Gi}}`), nil); err != nil {
+				t.Errorf("%s, written %s: %v", amount, a, err)
+			}
+		}
+	}
 }
 
 func TestAPoolIsTakenWithItsDefaults(t *testing.T) {

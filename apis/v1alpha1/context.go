@@ -36,6 +36,7 @@ type ContextSpec struct {
 	// the context.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^https://(\[[0-9a-fA-F:.]+\]|[^/?#@\s:\[\]]+)(:[0-9]{1,5})?/?$`
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || (int(url(self).getPort()) >= 1 && int(url(self).getPort()) <= 65535)",message="the port of server is a number from 1 to 65535"
 	Server string `json:"server"`
 
 	// CABundle is the CA that signed the API server's certificate, as PEM, base64. The server is always verified by it.
@@ -85,6 +86,7 @@ type ContextCredentials struct {
 	// Age is ciphertext to the platform's recipient, armored. It is safe to commit to git: what is in it is bound to
 	// tenant, context, server and CA, and anything else is refused.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Age string `json:"age,omitempty"`
 }
@@ -108,6 +110,7 @@ type StoreReference struct {
 	// Name of the store.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 }
 
@@ -127,6 +130,7 @@ type ContextIngress struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ClassName string `json:"className,omitempty"`
 
 	// GatewayRef names a Gateway; HTTPRoutes are made instead of Ingresses.
@@ -139,10 +143,12 @@ type GatewayReference struct {
 	// Namespace of the Gateway.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace"`
 	// Name of the Gateway.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 }
 

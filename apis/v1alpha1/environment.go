@@ -57,7 +57,7 @@ type EnvironmentSpec struct {
 	// Size is what the environment may use, at most the tenant's quota.perEnvironment. A change is admitted again; a
 	// refusal keeps the old size. Default: the tenant's quota.perEnvironment.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, !string(q).startsWith('-'))",message="an amount cannot be below zero"
+	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, string(q).matches('^[0-9]{1,30}([.][0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$') && quantity(string(q)).compareTo(quantity('1E')) < 0)",message="an amount is zero or more and below 1E, in digits and a unit, without sign and exponent: 8, 500m, 20Gi"
 	Size *Resources `json:"size,omitempty"`
 
 	// Docker asks for the docker sidecar, where the tenant is allowed it.

@@ -79,6 +79,7 @@ type TenantSpec struct {
 // A Subject of RBAC that owns a tenant.
 //
 // +kubebuilder:validation:XValidation:rule="(self.kind == 'ServiceAccount') == (has(self.__namespace__) && size(self.__namespace__) > 0)",message="a ServiceAccount needs the namespace that it is in; users and groups are in none"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'ServiceAccount' || !format.dns1123Subdomain().validate(self.name).hasValue()",message="no ServiceAccount can have that name: it is lower-case letters, digits, hyphens and dots"
 type Subject struct {
 	// Kind is User, Group or ServiceAccount.
 	// +kubebuilder:validation:Enum=User;Group;ServiceAccount
@@ -93,6 +94,7 @@ type Subject struct {
 	// Namespace of a ServiceAccount. Not set for users and groups.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -118,14 +120,14 @@ type Quota struct {
 	// Default 16 CPU, 36864Mi memory, 72Gi storage.
 	// +optional
 	// +kubebuilder:default={cpu: "16", memory: "36864Mi", storage: "72Gi"}
-	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, !string(q).startsWith('-'))",message="an amount cannot be below zero"
+	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, string(q).matches('^[0-9]{1,30}([.][0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$') && quantity(string(q)).compareTo(quantity('1E')) < 0)",message="an amount is zero or more and below 1E, in digits and a unit, without sign and exponent: 8, 500m, 20Gi"
 	PerEnvironment *Resources `json:"perEnvironment,omitempty"`
 
 	// Total is the sum of the sizes of all environments, those being deleted included.
 	// Default 160 CPU, 368640Mi memory, 720Gi storage.
 	// +optional
 	// +kubebuilder:default={cpu: "160", memory: "368640Mi", storage: "720Gi"}
-	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, !string(q).startsWith('-'))",message="an amount cannot be below zero"
+	// +kubebuilder:validation:XValidation:rule="[self.cpu, self.memory, self.storage].all(q, string(q).matches('^[0-9]{1,30}([.][0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$') && quantity(string(q)).compareTo(quantity('1E')) < 0)",message="an amount is zero or more and below 1E, in digits and a unit, without sign and exponent: 8, 500m, 20Gi"
 	Total *Resources `json:"total,omitempty"`
 }
 
@@ -148,6 +150,7 @@ type LocalSecretReference struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 }
 

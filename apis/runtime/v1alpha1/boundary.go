@@ -50,6 +50,7 @@ type BoundaryParameters struct {
 	// Owners that may read, see logs, exec and port-forward.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	Owners []steading.Subject `json:"owners,omitempty"`
 	// Docker is whether the privileged docker sidecar may run, which the namespace's Pod Security level follows.
 	// +optional

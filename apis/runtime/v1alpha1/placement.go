@@ -251,6 +251,7 @@ type TenantSettings struct {
 	// Owners of the tenant.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	Owners []steading.Subject `json:"owners,omitempty"`
 	// Registry of the tenant's images.
 	// +optional
