@@ -51,7 +51,7 @@ func TestTenantRetained(t *testing.T) {
 	suite.Delete(t, x)
 	waitTenant(t, x, "waiting for its environment", func(x *steading.Tenant) bool {
 		c := x.Status.GetCondition(steading.ConditionDeletionBlocked)
-		return x.Status.Phase == steading.TenantDeletionBlocked && containsAll(c.Message, []string{"retained-dev", "the deletion policy is Retain", "kubectl delete environments,contexts --all -n tenant-retained"})
+		return x.Status.Phase == steading.TenantDeletionBlocked && containsAll(c.Message, []string{"retained-dev", "the deletion policy is Retain", "kubectl delete environments,contexts,runnerpools --all -n tenant-retained"})
 	})
 	wantEvent(t, x, "DeletionBlocked", "retained-dev")
 	if e = harness.Get(t, &suite, e); e.DeletionTimestamp != nil || !harness.Ready(e) {

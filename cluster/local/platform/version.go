@@ -17,7 +17,7 @@ import (
 const Configuration = "configuration-steading"
 
 // InstallVersion installs published packages by applying their Configuration, or upgrades what is installed to them, and waits
-// until they are healthy.
+// until they are healthy. A version that has no package of a provider leaves alone what is installed of it.
 func (p *Platform) InstallVersion(ctx context.Context, a *build.Artifacts) error {
 	p.say("installing " + a.Packages[Configuration].Tagged())
 	ours := &unstructured.Unstructured{Object: map[string]any{
@@ -29,7 +29,9 @@ func (p *Platform) InstallVersion(ctx context.Context, a *build.Artifacts) error
 	}
 	dependencies := map[string]xppkgv1.Package{Function: &xppkgv1.Function{}}
 	for name := range providers {
-		dependencies[name] = &xppkgv1.Provider{}
+		if _, ok := a.Packages[name]; ok {
+			dependencies[name] = &xppkgv1.Provider{}
+		}
 	}
 	for name, pkg := range dependencies {
 		if err := p.upgrade(ctx, pkg, a.Packages[name]); err != nil {
@@ -44,7 +46,10 @@ func (p *Platform) InstallVersion(ctx context.Context, a *build.Artifacts) error
 	if err := p.Plane.WaitPackage(ctx, &xppkgv1.Configuration{}, Configuration, a.Packages[Configuration].Tagged()); err != nil {
 		return err
 	}
-	for _, config := range p.providerConfigs(p.pushedAs(a)) {
+	for name, config := range p.providerConfigs(p.pushedAs(a)) {
+		if dependencies[name] == nil {
+			continue
+		}
 		if err := p.Plane.Apply(ctx, config); err != nil {
 			return err
 		}

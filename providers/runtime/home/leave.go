@@ -22,7 +22,7 @@ import (
 
 // claimKinds that a tenant's owners write, and that are deleted with it when the deletion policy says so. Those of kinds
 // that are not served do not exist.
-var claimKinds = []string{steading.EnvironmentKind, steading.ContextKind, "RunnerPool"}
+var claimKinds = []string{steading.EnvironmentKind, steading.ContextKind, steading.RunnerPoolKind}
 
 // observeLeaving reports whether there is anything left to wait for or to delete.
 func (e *external) observeLeaving(ctx context.Context, h *v1alpha1.Home) (managed.ExternalObservation, error) {
@@ -135,7 +135,7 @@ func (e *external) waitFor(ctx context.Context, h *v1alpha1.Home, standing kit.S
 		return e.claims.Deleting(ctx, claimOf(h))
 	}
 	return e.blocked(ctx, h, steading.ReasonWaitingForYoungers, message+
-		fmt.Sprintf("; the deletion policy is Retain, so delete what the tenant has: kubectl delete environments,contexts --all -n %s", h.Spec.ForProvider.Namespace))
+		fmt.Sprintf("; the deletion policy is Retain, so delete what the tenant has: kubectl delete environments,contexts,runnerpools --all -n %s", h.Spec.ForProvider.Namespace))
 }
 
 // deleteNamespace, and say what holds it up.
