@@ -9,6 +9,7 @@ GO ?= go
 TESTFLAGS ?=
 # Arguments for the benchmarks, such as BENCHFLAGS=--large.
 BENCHFLAGS ?=
+LINT := $(GO) tool -modfile=.ci/lint.mod golangci-lint run
 # Where generated files that are only steps on the way go.
 BUILD := .local
 # Providers, each with its kinds in apis and its package.
@@ -55,8 +56,9 @@ generate-check: generate ## Fail when a generated file is not what its source gi
 	if [ -n "$$drift" ]; then echo "generated files have drifted; run make generate and commit:"; echo "$$drift"; git diff -- apis xrds package providers docs | head -50; exit 1; fi
 
 .PHONY: lint
-lint: ## Run the linters of .golangci.yaml.
-	$(GO) tool -modfile=.ci/lint.mod golangci-lint run ./...
+lint: ## Run the linters of .golangci.yaml, with all build tags, and without where a file is for that.
+	$(LINT) --build-tags=long,node ./...
+	$(LINT) $$(grep -rlE --include='*.go' '^//go:build .*!(long|node)' . | xargs -n1 dirname | sort -u)
 
 .PHONY: test
 test: ## Run the unit, golden and acceptance tests. Needs no root.

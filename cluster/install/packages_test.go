@@ -30,6 +30,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/cluster/local"
 	builder "github.com/steading-dev/steading/package/build"
+	"github.com/steading-dev/steading/test/harness"
 )
 
 // Where the test's packages are: below a path deep in its registry.
@@ -46,11 +47,13 @@ type site struct {
 	plane    *local.Plane
 	registry string // host, and the path below which everything is
 	helm     *action.Configuration
+	reader   harness.Reader
 }
 
 // TestConfigurationAloneInstallsThePlatform on a bare Crossplane that has what the chart installs: with all that it depends
 // on, run as the chart says. Then all of it is removed again, in the order that docs/install.md gives, and installed once
-// more as if from where releases are, by rewriting images.
+// more as if from where releases are, by rewriting images. From there the commands of that page remove it, and those for kustomize
+// do and undo what the chart does.
 // The pods are KWOK's: they are scheduled and said to run, and nothing runs in them.
 func TestConfigurationAloneInstallsThePlatform(t *testing.T) {
 	s := startSite(t)
@@ -90,6 +93,41 @@ func TestConfigurationAloneInstallsThePlatform(t *testing.T) {
 		s.checkFunctionIsCalled(t)
 		s.checkProcesses(t)
 	})
+	page := filepath.Join("..", "..", "docs", "install.md")
+	isKustomize := func(command string) bool {
+		return strings.Contains(command, " -k cluster/install") && !strings.Contains(command, "monitoring")
+	}
+	uninstalling := harness.Documented(t, page, "### Uninstalling")
+	t.Run("uninstalled as documented", func(t *testing.T) {
+		s.reader.Run(t, slices.DeleteFunc(slices.Clone(uninstalling), isKustomize)...)
+		harness.WantNothingOfOurs(t, s.plane.Config())
+	})
+	t.Run("kustomize as documented", func(t *testing.T) {
+		keep := func(command string) bool { return !isKustomize(command) }
+		installing := slices.DeleteFunc(harness.Documented(t, page, "## On a cluster"), keep)
+		if len(installing) != 2 {
+			t.Fatalf("installs and uninstalls by %q", installing)
+		}
+		s.reader.Run(t, installing[0])
+		s.checkInstalledBy(t, installing[0])
+		s.reader.Run(t, installing[1])
+		harness.WantNothingOfOurs(t, s.plane.Config())
+	})
+}
+
+// checkInstalledBy a command is all that the chart installs.
+func (s *site) checkInstalledBy(t *testing.T, command string) {
+	t.Helper()
+	for id, o := range template(t, "") {
+		object, ok := o.(map[string]any)
+		if !ok {
+			t.Fatalf("%s is no object", id)
+		}
+		u := (&unstructured.Unstructured{Object: object}).DeepCopy()
+		if err := s.plane.Client().Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+			t.Errorf("%s: %s: %v", command, id, err)
+		}
+	}
 }
 
 func startSite(t *testing.T) *site {
@@ -118,7 +156,12 @@ func startSite(t *testing.T) *site {
 	if err := h.Init(settings.RESTClientGetter(), local.CrossplaneNamespace, "secret", t.Logf); err != nil {
 		t.Fatal(err)
 	}
-	return &site{plane: p, registry: path.Join(registry.Host(), mirror), helm: h}
+	tools, err := local.BuildTools(t.Context(), func(line string) { t.Log(line) }, local.Kubectl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := harness.Reader{Top: filepath.Join("..", ".."), Kubectl: tools.Path(local.Kubectl), Kubeconfig: p.Kubeconfig()}
+	return &site{plane: p, registry: path.Join(registry.Host(), mirror), helm: h, reader: reader}
 }
 
 // publish this tree's packages and chart, made for one registry, in another or the same. The packages are without their

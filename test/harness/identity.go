@@ -35,6 +35,61 @@ func WantNothingOwned(t *testing.T, cfg *rest.Config, uid string) {
 	if uid == "" {
 		t.Fatal("no identity to look for")
 	}
+	all := everything(t.Context(), t, cfg, metav1.ListOptions{LabelSelector: names.LabelComposite + "=" + uid})
+	for _, o := range all {
+		if o.kind != runtimev1.UsageEventKind {
+			t.Errorf("left behind: %s", o)
+		}
+	}
+}
+
+// ourNames are in the names, labels and annotations of all that is ours and of nothing else.
+var ourNames = []string{"steading", names.ProviderRuntime, names.ProviderForgejo}
+
+// WantNothingOfOurs lists every kind of a cluster until there is nothing of ours in it: no kind of ours, and no object with a name
+// of ours, or one that is given, in its name, its namespace, or its labels and annotations. Events pass by themselves.
+func WantNothingOfOurs(t *testing.T, cfg *rest.Config, given ...string) {
+	t.Helper()
+	Eventually(t, "nothing is left", func(ctx context.Context) error {
+		var left []string
+		for _, o := range everything(ctx, t, cfg, metav1.ListOptions{}) {
+			if o.kind != "Event" && o.mentions(slices.Concat(ourNames, given)) {
+				left = append(left, o.String())
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+		}
+		return nil
+	})
+}
+
+// An object of any kind, by its metadata.
+type object struct {
+	group, kind string
+	*metav1.PartialObjectMetadata
+}
+
+func (o object) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s.%s %s/%s", o.kind, o.group, o.Namespace, o.Name))
+}
+
+// mentions any of the words.
+func (o object) mentions(words []string) bool {
+	said := []string{o.group, o.Namespace, o.Name}
+	for _, m := range []map[string]string{o.Labels, o.Annotations} {
+		for k, v := range m {
+			said = append(said, k, v)
+		}
+	}
+	return slices.ContainsFunc(said, func(s string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
+	})
+}
+
+// everything in a cluster that can be listed.
+func everything(ctx context.Context, t *testing.T, cfg *rest.Config, o metav1.ListOptions) (all []object) {
+	t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -54,22 +109,23 @@ func WantNothingOwned(t *testing.T, cfg *rest.Config, uid string) {
 			t.Fatal(err)
 		}
 		for _, r := range l.APIResources {
-			if !slices.Contains(r.Verbs, "list") || strings.Contains(r.Name, "/") || r.Kind == runtimev1.UsageEventKind {
+			if !slices.Contains(r.Verbs, "list") || strings.Contains(r.Name, "/") {
 				continue
 			}
-			items, err := m.Resource(gv.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{LabelSelector: names.LabelComposite + "=" + uid})
+			items, err := m.Resource(gv.WithResource(r.Name)).List(ctx, o)
 			if err != nil {
 				continue // Some kinds cannot be listed as metadata, whatever their verbs say.
 			}
 			listed++
-			for _, i := range items.Items {
-				t.Errorf("left behind: %s %s/%s", r.Kind, i.Namespace, i.Name)
+			for i := range items.Items {
+				all = append(all, object{gv.Group, r.Kind, &items.Items[i]})
 			}
 		}
 	}
 	if listed < fewestKinds {
 		t.Errorf("only %d kinds could be listed, so this shows nothing", listed)
 	}
+	return all
 }
 
 // WantUsage waits until exactly these transitions are recorded for an identity, each as often as it is named. A claim may read

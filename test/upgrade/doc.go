@@ -1,3 +1,3 @@
 // Package upgrade installs the version before this one the way users do, has environments live on it, upgrades to this tree
-// under them, and goes back. Under the tag long, on a real node, and needs the repository's history.
+// under them, goes back, and at last uninstalls all as the documents say. Under the tag long, on a real node, and needs the repository's history.
 package upgrade

@@ -36,19 +36,13 @@ func TestUpgradeAndBack(t *testing.T) {
 	live := life{container: container(t, "acme-dev"), usage: usage(t)}
 
 	first := suite.Published()
-	source, err := local.ModuleDir(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := suite.PublishSource(t.Context(), source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := published(t)
 
 	install(t, second)
 	live.wantUntouched(t, "after the upgrade", dev, night)
 	wantPackages(t, second, "provider-runtime", "provider-forgejo", "function-steading")
-	pool := newPool(t)
+	pool := pool("acme")
+	suite.Create(t, pool)
 	harness.Eventually(t, "this version composes a pool", func(ctx context.Context) error {
 		return poolSays(ctx, pool, "TokenMissing")
 	})
@@ -98,6 +92,24 @@ func (l life) wantUntouched(t *testing.T, when string, es ...*steading.Environme
 		t.Errorf("%s: usage events are %v, they were %v", when, now, l.usage)
 	}
 }
+
+// published is this version, from when it is first asked for.
+func published(t *testing.T) *build.Artifacts {
+	t.Helper()
+	if thisVersion != nil {
+		return thisVersion
+	}
+	source, err := local.ModuleDir(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if thisVersion, err = suite.PublishSource(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	return thisVersion
+}
+
+var thisVersion *build.Artifacts
 
 // install a version, and wait until all its packages are healthy.
 func install(t *testing.T, a *build.Artifacts) {
@@ -158,20 +170,18 @@ func usage(t *testing.T) []string {
 	return have
 }
 
-// newPool makes a pool whose token is not there.
-func newPool(t *testing.T) *steading.RunnerPool {
-	t.Helper()
-	pool := &steading.RunnerPool{ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace("acme"), Name: "linux"}}
+// pool of a tenant whose token is not there.
+func pool(tenant string) *steading.RunnerPool {
+	pool := &steading.RunnerPool{ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace(tenant), Name: "linux"}}
 	pool.Spec.Forgejo = steading.ForgejoServer{
-		URL: "https://git.example.com", Scope: steading.ForgejoScope{Organization: "acme"},
+		URL: "https://git.example.com", Scope: steading.ForgejoScope{Organization: tenant},
 		TokenSecretRef: steading.TokenSecretReference{Name: "forgejo-pat", Key: steading.DefaultTokenKey},
 	}
-	pool.Spec.Labels, pool.Spec.JobNamespace, pool.Spec.MaxRunners = []string{"docker"}, "acme-ci", 1
+	pool.Spec.Labels, pool.Spec.JobNamespace, pool.Spec.MaxRunners = []string{"docker"}, tenant+"-ci", 1
 	pool.Spec.PollIntervalSeconds, pool.Spec.StartupTimeoutSeconds, pool.Spec.JobTimeoutSeconds = 30, 600, 11400
 	pool.Spec.Assignment, pool.Spec.Fairness = steading.AssignAny, steading.FairnessNone
 	pool.Spec.Pod = &steading.RunnerPod{RunnerImage: "registry.example.com/forgejo-runner:12", JobContainer: steading.DefaultJobContainer}
 	pool.Spec.Pod.Template.Raw = []byte(`{"spec":{"containers":[{"name":"job","image":"registry.example.com/job:1"}]}}`)
-	suite.Create(t, pool)
 	return pool
 }
 
