@@ -110,6 +110,14 @@ type RunnerPoolSpec struct {
 	// +kubebuilder:validation:Maximum=604800
 	JobTimeoutSeconds int32 `json:"jobTimeoutSeconds"`
 
+	// IdleTimeoutSeconds is how long a runner may wait for a job that neither the queue nor minRunners needs, as when its job
+	// was cancelled or a window of the schedule ended. Then it is drained. Default 0: it waits until jobTimeoutSeconds are over.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	IdleTimeoutSeconds int32 `json:"idleTimeoutSeconds"`
+
 	// SuccessfulJobsHistoryLimit is how many completed runners are kept with their Job or VirtualMachine, and so their logs,
 	// newest first. Default 3.
 	// +optional

@@ -205,6 +205,28 @@ func TestVerdictsOnRunners(t *testing.T) {
 			},
 			want: v1alpha1.CredentialsLost, message: "the Secret with its credential was deleted before it had started", stopped: true,
 		},
+		"DrainedAsItTakesAJob": {
+			reason: "it took a job right before it is asked the second time, and the server calls it idle still: the job is its own",
+			story: func(w *world) {
+				w.ready()
+				w.drain()
+				w.converge()
+				w.connect()
+				w.clock.Step(11*time.Second + 900*time.Millisecond)
+				task := w.fetch()
+				w.later(100 * time.Millisecond)
+				if st := w.status(); st.State != v1alpha1.StateIdle || st.Reason != "" {
+					w.t.Fatalf("it is %s and judged %q", st.State, st.Reason)
+				}
+				w.report(task, "RESULT_UNSPECIFIED")
+				w.later(time.Second)
+				w.report(task, "RESULT_SUCCESS")
+				w.later(time.Second)
+				w.podEnds(0)
+				w.converge()
+			},
+			want: v1alpha1.RunnerConsumed, message: "it took a job and reported it",
+		},
 		"DrainedUnregistered": {
 			reason: "its pool changed its mind at once",
 			story:  func(w *world) { w.runner(); w.drain(); w.converge() },

@@ -15,6 +15,8 @@ type mark struct {
 	// gone, ended and idle are since when the registration is gone, the runner ended, and an answer of the server said that it
 	// has no job.
 	gone, ended, idle time.Time
+	// tasks ran when idle began, of those that the runner could have.
+	tasks map[int64]bool
 }
 
 // marks of all instances, by UID.

@@ -140,6 +140,9 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 	case err != nil, v.reason != v1alpha1.Drained, st.State == v1alpha1.StateGone:
 		return v, err
 	}
+	if free, err := e.free(ctx, s, mg); err != nil || !free {
+		return verdict{again: apart}, err
+	}
 	// The door is shut first: what takes a job now has it for good.
 	if err := s.Deregister(ctx, st.Registration.ID); err != nil {
 		return verdict{}, errors.Wrap(err, "cannot drain the runner")
@@ -174,9 +177,49 @@ func (e *external) ask(ctx context.Context, s Server, mg *v1alpha1.RunnerInstanc
 	default:
 		e.heard(st, r)
 	}
-	now := e.o.Clock.Now()
-	since(&e.mark.idle, mg.Spec.ForProvider.Drain && (st.State == v1alpha1.StateIdle || st.State == v1alpha1.StateOffline), now)
+	idle := mg.Spec.ForProvider.Drain && (st.State == v1alpha1.StateIdle || st.State == v1alpha1.StateOffline)
+	if idle && e.mark.idle.IsZero() {
+		if e.mark.tasks, err = e.tasks(ctx, s, mg); err != nil {
+			return err
+		}
+	}
+	since(&e.mark.idle, idle, e.o.Clock.Now())
 	return nil
+}
+
+// free reports whether it is certain that a runner which the server calls idle has no job: it is called so for about a second
+// after it took one, but the job runs then. When any job that it could have taken began since the server first called it idle,
+// its time starts anew.
+func (e *external) free(ctx context.Context, s Server, mg *v1alpha1.RunnerInstance) (bool, error) {
+	if mg.Status.AtProvider.OnlineTime == nil {
+		return true, nil
+	}
+	now, err := e.tasks(ctx, s, mg)
+	if err != nil {
+		return false, err
+	}
+	for task := range now {
+		if !e.mark.tasks[task] {
+			e.mark.tasks, e.mark.idle = now, e.o.Clock.Now()
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// tasks that run now of jobs that the runner could take.
+func (e *external) tasks(ctx context.Context, s Server, mg *v1alpha1.RunnerInstance) (map[int64]bool, error) {
+	jobs, err := s.Jobs(ctx, mg.Spec.ForProvider.Config.Labels)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot tell whether the runner has a job")
+	}
+	running := map[int64]bool{}
+	for _, j := range jobs {
+		if j.Status == api.JobRunning {
+			running[j.TaskID] = true
+		}
+	}
+	return running, nil
 }
 
 // heard notes what the server says of a runner.

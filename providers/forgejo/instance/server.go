@@ -24,6 +24,8 @@ type Server interface {
 	// Job is what the queue says, at a time or later, of an attempt of a job that was in it: that it waits or runs; empty when
 	// it does neither any more. Labels are the runner's, among which are all that the job runs on.
 	Job(ctx context.Context, handle string, labels []string, after time.Time) (api.JobStatus, error)
+	// Jobs of the queue that wait or run, of those that run on no labels but these.
+	Jobs(ctx context.Context, labels []string) ([]api.Job, error)
 	// Listed is a registration as the last look at the server had it, nil when it was not listed, and when that look began.
 	// Without a look that counts the time is zero.
 	Listed(id int64) (r *api.Runner, began time.Time)

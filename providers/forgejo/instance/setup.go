@@ -121,6 +121,10 @@ func (s session) Deregister(ctx context.Context, id int64) error {
 
 func (s session) Runners(ctx context.Context) ([]api.Runner, error) { return s.Client().Runners(ctx) }
 
+func (s session) Jobs(ctx context.Context, labels []string) ([]api.Job, error) {
+	return s.Client().Jobs(ctx, labels)
+}
+
 func (s session) Listed(id int64) (*api.Runner, time.Time) {
 	look, ok := s.Look()
 	if !ok {

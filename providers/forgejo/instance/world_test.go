@@ -280,6 +280,13 @@ func (s serverOf) Job(ctx context.Context, handle string, labels []string, _ tim
 	return "", err
 }
 
+func (s serverOf) Jobs(ctx context.Context, labels []string) ([]api.Job, error) {
+	if s.w.died {
+		return nil, errDead
+	}
+	return s.w.api.Jobs(ctx, labels)
+}
+
 func (s serverOf) Listed(id int64) (*api.Runner, time.Time) {
 	if r, ok := s.w.listed[id]; ok {
 		return &r, s.w.looked
@@ -449,6 +456,14 @@ func (w *world) connect() {
 // take a job that is queued, and return its task.
 func (w *world) take() string {
 	w.t.Helper()
+	task := w.fetch()
+	w.report(task, "RESULT_UNSPECIFIED")
+	return task
+}
+
+// fetch a job that is queued, and say nothing of it yet.
+func (w *world) fetch() string {
+	w.t.Helper()
 	_, err := w.forgejo.Queue(forgejo.NewJob{Repository: "root/web", Labels: []string{"docker"}})
 	must(w.t, err)
 	var res struct {
@@ -460,7 +475,6 @@ func (w *world) take() string {
 	if res.Task.ID == "" {
 		w.t.Fatal("no task")
 	}
-	w.report(res.Task.ID, "RESULT_UNSPECIFIED")
 	return res.Task.ID
 }
 

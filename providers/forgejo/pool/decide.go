@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -68,7 +69,13 @@ func Decide(s State) Decision {
 		return d
 	}
 	if id := (LookID{Session: s.Session, Number: s.Look.Number}); d.Plan.Look != id {
-		d.Plan = Plan{Look: id, Wants: plan(s, snap)}
+		wants, idle := plan(s, snap)
+		d.Plan = Plan{Look: id, Wants: wants}
+		for _, name := range idle {
+			if !slices.Contains(d.Drain, name) {
+				d.Drain = append(d.Drain, name)
+			}
+		}
 	}
 	if s.Gate == nil {
 		d.Spawn, d.Plan = d.Plan.take(s, int(s.Settings.MaxRunners)-d.Live)

@@ -140,6 +140,62 @@ func TestAGateHoldsRunnersBackAndLetsThemGo(t *testing.T) {
 	}
 }
 
+// TestSurplusIsRetired: runners beyond what the queue and the minimum need go, once they have waited for too long; and none
+// that is needed, has or had a job, or may just have taken one.
+func TestSurplusIsRetired(t *testing.T) {
+	online := func(ago time.Duration) func(*forgejov1.RunnerInstance) {
+		return func(i *forgejov1.RunnerInstance) {
+			i.Status.AtProvider.State, i.Status.AtProvider.OnlineTime = forgejov1.StateIdle, new(metav1.NewTime(epoch.Add(-ago)))
+		}
+	}
+	idle := func(n int) []forgejov1.RunnerInstance {
+		var all []forgejov1.RunnerInstance
+		for k := range n { // The first is there the longest.
+			id := int64(k + 1)
+			all = append(all, instance(fmt.Sprintf("acme-linux-%08d", id), registered(id), online(time.Hour-time.Duration(k)*time.Minute)))
+		}
+		return all
+	}
+	const a, b, c = "acme-linux-00000001", "acme-linux-00000002", "acme-linux-00000003"
+	cases := map[string]struct {
+		reason    string
+		timeout   int32
+		minimum   int
+		waiting   []api.Job
+		instances []forgejov1.RunnerInstance
+		status    api.RunnerStatus
+		want      []string
+	}{
+		"All":        {reason: "nobody needs any", timeout: 600, instances: idle(3), status: api.RunnerIdle, want: []string{a, b, c}},
+		"Never":      {reason: "0 keeps them, as the seed does", instances: idle(3), status: api.RunnerIdle},
+		"Spares":     {reason: "the spares stay, the youngest", timeout: 600, minimum: 2, instances: idle(3), status: api.RunnerIdle, want: []string{a}},
+		"Queue":      {reason: "those that the queue needs stay", timeout: 600, waiting: jobs(2), instances: idle(3), status: api.RunnerIdle, want: []string{a}},
+		"AtMinimum":  {reason: "there is no surplus", timeout: 600, minimum: 3, instances: idle(3), status: api.RunnerIdle},
+		"TooYoung":   {reason: "they have not waited for long", timeout: 3600 - 90, instances: idle(3), status: api.RunnerIdle, want: []string{a, b}},
+		"Active":     {reason: "a look that sees them with a job counts", timeout: 600, instances: idle(3), status: api.RunnerActive},
+		"Offline":    {reason: "what becomes of those the server does not hear of is for their own time to tell", timeout: 600, instances: idle(3), status: api.RunnerOffline},
+		"HadOne":     {reason: "one that had a job has it until it is gone", timeout: 600, instances: group(1, online(time.Hour), activeSince(0)), status: api.RunnerIdle},
+		"ForItsJob":  {reason: "one whose own job waits is needed", timeout: 600, waiting: jobs(1), instances: group(1, online(time.Hour), madeFor(job(1))), status: api.RunnerIdle},
+		"Draining":   {reason: "once is enough", timeout: 600, instances: group(1, online(time.Hour), func(i *forgejov1.RunnerInstance) { i.Spec.ForProvider.Drain = true }), status: api.RunnerIdle},
+		"OtherLabel": {reason: "one that is drained for its config is drained once", timeout: 600, instances: group(1, online(time.Hour), func(i *forgejov1.RunnerInstance) { i.Spec.ForProvider.Config.Labels = []string{"x"} }), status: api.RunnerIdle, want: []string{a}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := settings(func(s *steading.RunnerPoolSpec) { s.IdleTimeoutSeconds = tc.timeout })
+			config := configOf(s, "")
+			state := State{Now: epoch, Settings: s, Config: &config, Minimum: tc.minimum, Look: look(states(len(tc.instances), tc.status)), Jobs: tc.waiting, Instances: tc.instances}
+			d := Decide(state)
+			if diff := cmp.Diff(tc.want, d.Drain); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			state.Plan, state.Config = d.Plan, nil
+			if again := Decide(state).Drain; len(again) > 0 {
+				t.Errorf("the same look retires %v once more", again)
+			}
+		})
+	}
+}
+
 func TestTargetedRunnersAndSpares(t *testing.T) {
 	targeted := func(i *forgejov1.RunnerInstance) { i.Spec.ForProvider.Config.Assignment = steading.AssignTargeted }
 	cases := map[string]struct {

@@ -1,7 +1,9 @@
 package pool
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -22,8 +24,9 @@ type LookID struct {
 	Number  int64
 }
 
-// plan what is missing of one look: runners for all waiting jobs and the minimum, less those that can take a job.
-func plan(s State, snap snapshot) []Want {
+// plan what is missing of one look: runners for all waiting jobs and the minimum, less those that can take a job. When there
+// are more of these than it takes, some may have waited for too long, by name.
+func plan(s State, snap snapshot) (wants []Want, idle []string) {
 	waiting := map[jobKey]bool{}
 	for _, j := range s.Jobs {
 		waiting[keyOf(queued(j))] = true
@@ -37,15 +40,37 @@ func plan(s State, snap snapshot) []Want {
 		}
 	}
 	// Those that are free take the oldest.
-	taken := min(free, len(uncovered))
-	wants := uncovered[taken:]
-	spares := s.Minimum - (free - taken)
-	return append(slices.Clip(wants), make([]Want, max(0, spares))...)
+	taken := min(len(free), len(uncovered))
+	wants = uncovered[taken:]
+	spares := s.Minimum - (len(free) - taken)
+	return append(slices.Clip(wants), make([]Want, max(0, spares))...), surplus(s, snap, free, -spares)
 }
 
-// offers are the runners that can take a job: those made for one that waits, by it, and the number of the others. One that
-// takes no other job than its own, which does not wait any more, is no offer.
-func offers(s State, snap snapshot, waiting map[jobKey]bool) (free int, covered map[jobKey]bool) {
+// surplus of so many runners are those of the free ones that wait for a job for longer than the pool keeps such, the longest
+// first. None of them ever had one, and each was idle when the look began.
+func surplus(s State, snap snapshot, free []*forgejov1.RunnerInstance, n int) []string {
+	if s.Settings.IdleTimeoutSeconds == 0 || n <= 0 {
+		return nil
+	}
+	free = slices.DeleteFunc(slices.Clone(free), func(i *forgejov1.RunnerInstance) bool {
+		r, _, ok := listed(i, snap.runners)
+		online := i.Status.AtProvider.OnlineTime
+		return judged(i) || busy(i, snap.runners) || !ok || r.Status != api.RunnerIdle || online == nil ||
+			s.Now.Sub(online.Time) < time.Duration(s.Settings.IdleTimeoutSeconds)*time.Second
+	})
+	slices.SortFunc(free, func(a, b *forgejov1.RunnerInstance) int {
+		return cmp.Or(a.Status.AtProvider.OnlineTime.Compare(b.Status.AtProvider.OnlineTime.Time), cmp.Compare(a.Name, b.Name))
+	})
+	names := make([]string, 0, len(free))
+	for _, i := range free[:min(n, len(free))] {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+// offers are the runners that can take a job: those made for one that waits, by it, and the others. One that takes no other job
+// than its own, which does not wait any more, is no offer.
+func offers(s State, snap snapshot, waiting map[jobKey]bool) (free []*forgejov1.RunnerInstance, covered map[jobKey]bool) {
 	covered = map[jobKey]bool{}
 	for n := range s.Instances {
 		i := &s.Instances[n]
@@ -58,7 +83,7 @@ func offers(s State, snap snapshot, waiting map[jobKey]bool) (free int, covered 
 			covered[keyOf(*p.Job)] = true
 		case p.Job != nil && p.Config.Assignment == steading.AssignTargeted:
 		default:
-			free++
+			free = append(free, i)
 		}
 	}
 	return free, covered
