@@ -148,6 +148,25 @@ func (e *helmEngine) uninstall() error {
 	return errors.Wrapf(err, "cannot uninstall Helm release %s", e.name)
 }
 
+// supersede revisions that Helm still calls deployed. Those that are gone are left out.
+func (e *helmEngine) supersede(revisions []int64) error {
+	for _, n := range revisions {
+		r, err := e.cfg.Releases.Get(e.name, int(n))
+		if errors.Is(err, driver.ErrReleaseNotFound) {
+			continue
+		}
+		if err != nil {
+			return errors.Wrapf(err, "cannot read revision %d of Helm release %s", n, e.name)
+		}
+		// As Helm does it: the description goes on saying what was deployed.
+		r.Info.Status = helm.StatusSuperseded
+		if err := e.cfg.Releases.Update(r); err != nil {
+			return errors.Wrapf(err, "cannot mark revision %d of Helm release %s superseded", n, e.name)
+		}
+	}
+	return nil
+}
+
 // imageOf is the image that a revision was deployed with.
 func (e *helmEngine) imageOf(revision int64) (string, error) {
 	r, err := e.cfg.Releases.Get(e.name, int(revision))

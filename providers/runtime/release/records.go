@@ -97,6 +97,22 @@ func (h history) good(deployed *v1alpha1.Deployed) *record {
 	return nil
 }
 
+// stale revisions are still called deployed though a later one is. Helm writes that they are superseded once, and goes on if
+// that fails.
+func (h history) stale() []int64 {
+	last := h.last()
+	if last == nil || last.status != helm.StatusDeployed {
+		return nil
+	}
+	var out []int64
+	for _, r := range h[:len(h)-1] {
+		if r.status == helm.StatusDeployed {
+			out = append(out, r.revision)
+		}
+	}
+	return out
+}
+
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // readHistory lists the records of a release. They are Secrets, of which only the metadata is read.

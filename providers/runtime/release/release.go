@@ -326,11 +326,17 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.Release) (managed.Ex
 	return managed.ExternalCreation{}, err
 }
 
-// Update begins the operation that the verdict asks for. It does not wait for it.
-func (e *external) Update(_ context.Context, mg *v1alpha1.Release) (managed.ExternalUpdate, error) {
+// Update begins the operation that the verdict asks for. It does not wait for it, unless nothing but Helm's records changes.
+func (e *external) Update(ctx context.Context, mg *v1alpha1.Release) (managed.ExternalUpdate, error) {
 	p, want := *mg.Spec.ForProvider.DeepCopy(), e.want
 	switch e.verdict.act {
 	case nothing:
+	case supersede:
+		h, err := e.helm.engine(ctx, p)
+		if err != nil {
+			return managed.ExternalUpdate{}, err
+		}
+		return managed.ExternalUpdate{}, h.supersede(e.history.stale())
 	case deploy:
 		image := mg.Status.AtProvider.Image.DeepCopy()
 		e.operations.begin(keyOf(mg), deploying, want, func(ctx context.Context) (*steading.ChosenImage, error) { //nolint:contextcheck // It outlives the reconcile.

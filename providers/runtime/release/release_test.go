@@ -53,6 +53,31 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// TestOneRevisionIsDeployed where Helm could not write, after an upgrade, that the revision before is superseded.
+func TestOneRevisionIsDeployed(t *testing.T) {
+	w := newWorld(t)
+	w.runs(nil)
+	w.settle()
+	w.want(parameters("2"))
+	w.settle()
+	first, err := w.helm.cfg.Releases.Get(w.helm.name, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Info.Status = helm.StatusDeployed
+	if err := w.helm.cfg.Releases.Update(first); err != nil {
+		t.Fatal(err)
+	}
+	w.pass()
+	if st := w.mg.Status.AtProvider; st.State != v1alpha1.ReleaseDeployed || !kit.IsReady(w.mg) {
+		t.Errorf("got %+v, want it to go on serving", st)
+	}
+	w.settle()
+	if diff := cmp.Diff([]string{"1 superseded " + one, "2 deployed " + two}, w.helm.records(t)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestWaitsForItsBoundary: the namespace alone is not enough, until its quota is counted.
 func TestWaitsForItsBoundary(t *testing.T) {
 	b := boundaryThatStands()

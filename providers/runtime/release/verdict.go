@@ -21,6 +21,7 @@ const (
 	nothing act = iota
 	deploy
 	rollback
+	supersede
 )
 
 // A sight is all that a verdict is made of.
@@ -76,6 +77,9 @@ func (s sight) want() string { return digest(s.parameters, s.from...) }
 // judge comes to a verdict. It looks at nothing else and does nothing.
 func (s sight) judge() verdict {
 	v := s.judgeAloud()
+	if v.served && v.act == nothing && len(s.history.stale()) > 0 {
+		v.act = supersede
+	}
 	left := s.made.Add(quiet).Sub(s.now)
 	if s.status.State == "" && left > 0 && v.state == v1alpha1.ReleaseDeploying && v.reason != steading.ReasonDeployFailed {
 		v.quiet = true
