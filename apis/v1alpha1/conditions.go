@@ -60,6 +60,7 @@ const (
 	ReasonTemplateRefused      xpv2.ConditionReason = "TemplateRefused"
 	ReasonScheduleRefused      xpv2.ConditionReason = "ScheduleRefused"
 	ReasonRunnerImageMissing   xpv2.ConditionReason = "RunnerImageMissing"
+	ReasonKubeVirtMissing      xpv2.ConditionReason = "KubeVirtMissing"
 	ReasonGuardRailsNotWritten xpv2.ConditionReason = "GuardRailsNotWritten"
 )
 

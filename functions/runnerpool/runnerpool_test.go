@@ -235,7 +235,7 @@ func TestDesiredNeverShrinks(t *testing.T) {
 		watched = append(watched, unwatched(r, "why"))
 	}
 	made := []xpv2.Condition{{}, making}
-	for _, r := range []xpv2.ConditionReason{steading.ReasonBackingOff, steading.ReasonSuspended, steading.ReasonJobNamespaceRefused, steading.ReasonTemplateRefused, steading.ReasonRunnerImageMissing} {
+	for _, r := range []xpv2.ConditionReason{steading.ReasonBackingOff, steading.ReasonSuspended, steading.ReasonJobNamespaceRefused, steading.ReasonTemplateRefused, steading.ReasonRunnerImageMissing, steading.ReasonKubeVirtMissing} {
 		made = append(made, unmade(r, "why"))
 	}
 	for _, spec := range []steading.RunnerPoolSpec{settings(), suspended()} {

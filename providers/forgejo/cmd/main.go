@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -58,6 +59,10 @@ func provider(f flags) kit.Provider {
 
 // setup all controllers.
 func setup(mgr manager.Manager, o kit.Options, f flags) error {
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return errors.Wrap(err, "cannot make a discovery client")
+	}
 	servers := server.New(server.Options{
 		Reader: mgr.GetClient(), Uncached: mgr.GetAPIReader(), ControlPlane: mgr.GetConfig().Host, Clock: o.Clock, Log: o.Log.WithValues("controller", "servers"),
 	})
@@ -65,7 +70,7 @@ func setup(mgr manager.Manager, o kit.Options, f flags) error {
 		return errors.Wrap(err, "cannot add the sessions with servers to the manager")
 	}
 	guard := namespace.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock)
-	if err := pool.Setup(mgr, pool.Options{Options: o, Servers: servers, Guard: guard, Check: child.Check}); err != nil {
+	if err := pool.Setup(mgr, pool.Options{Options: o, Servers: servers, Guard: guard, Check: child.Check, Kinds: child.Kinds{Discovery: d}}); err != nil {
 		return err
 	}
 	return instance.Setup(mgr, instance.Options{Options: o, Servers: servers, LetGoAfter: f.DeregisterFor})

@@ -20,11 +20,8 @@ import (
 	"github.com/steading-dev/steading/providers/forgejo/child"
 )
 
-// Resources of KubeVirt, and how it is known whether the API server serves them.
-var (
-	definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	machineResources    = []string{"virtualmachines", "virtualmachineinstances"}
-)
+// definitionsResource tells whether the API server serves KubeVirt's kinds.
+var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // machines watches the VirtualMachines of runners and their instances, by the metadata only, for as long as the API server
 // serves them: KubeVirt may be installed when the provider runs already.
@@ -52,7 +49,7 @@ func (m *machines) source() source.Source {
 
 // Start watching, until ctx is done.
 func (m *machines) Start(ctx context.Context) error {
-	for _, resource := range machineResources {
+	for _, resource := range child.MachineResources {
 		definition := resource + "." + child.VirtualMachine.Group
 		only := func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, definition).String()

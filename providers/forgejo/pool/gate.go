@@ -26,6 +26,9 @@ func (p *pass) gate(ctx context.Context, config *forgejov1.RunnerConfig, id Look
 	case config == nil:
 		return minimum, &Gate{Reason: steading.ReasonRunnerImageMissing, Message: "no image holds the runner's program: set spec.pod.runnerImage, or ask the operator to set spec.runnerImage of the ClusterProviderConfig"}
 	}
+	if g := p.lacking(ctx, *config); g != nil {
+		return minimum, g
+	}
 	if g := p.stand(ctx, *config, id); g != nil {
 		return minimum, g
 	}

@@ -35,8 +35,10 @@ type memory struct {
 	// waiting since when jobs are seen to.
 	waiting map[jobKey]time.Time
 	ground  ground
-	swept   sweeps
-	status  written
+	// served is whether the cluster was seen to serve the kinds that not every cluster has.
+	served bool
+	swept  sweeps
+	status written
 }
 
 // A madeRunner is one that the cache may not show yet.

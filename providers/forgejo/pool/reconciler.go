@@ -49,6 +49,7 @@ type Reconciler struct {
 	servers  *server.Servers
 	guard    Guard
 	check    CheckFunc
+	kinds    Kinds
 	claims   *Claims
 	memories *memories
 }
@@ -107,6 +108,8 @@ type pass struct {
 	state     State
 	decision  Decision
 	unserved  map[string]int
+	// again is when the pass has to be made again for what nothing wakes it for. Zero: never.
+	again time.Duration
 }
 
 // run the pool once.
@@ -145,6 +148,9 @@ func (p *pass) next(wait time.Duration) time.Duration {
 	after := p.poll.After(true)
 	if wait > 0 {
 		after = min(after, wait)
+	}
+	if p.again > 0 {
+		after = min(after, p.again)
 	}
 	if t := p.tally.Next.Sub(p.now); t > 0 {
 		after = min(after, t)

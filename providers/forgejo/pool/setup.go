@@ -39,6 +39,8 @@ type Options struct {
 	Guard Guard
 	// Check what runners are made of.
 	Check CheckFunc
+	// Kinds that they are made of and that not every cluster has.
+	Kinds Kinds
 }
 
 // Setup adds the controller of Runners to the manager.
@@ -69,6 +71,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		Watches(&forgejov1.RunnerInstance{}, handler.EnqueueRequestsFromMapFunc(poolOf), builder.WithPredicates(concernsPool())).
 		Watches(&forgejov1.ClusterProviderConfig{}, enqueueAll(mgr.GetClient()), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Namespace{}, enqueueOfNamespace(mgr.GetClient()), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesMetadata(definition(""), enqueueLacking(mgr.GetClient(), o.Kinds)).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(o.Servers.Pools()).
 		WatchesRawSource(o.Released(forgejov1.RunnerKind)).
@@ -80,7 +83,7 @@ func newReconciler(c client.Client, uncached client.Reader, o Options) *Reconcil
 	return &Reconciler{
 		client: c, uncached: uncached, log: o.Log.WithValues("controller", name), clock: o.Clock, poll: o.Poll, report: o.Claims,
 		rights:  referred.Rights{Provider: names.ProviderForgejo, Client: c, Reader: uncached, Uncached: uncached, Claims: o.Claims},
-		servers: o.Servers, guard: o.Guard, check: o.Check, claims: NewClaims(), memories: newMemories(),
+		servers: o.Servers, guard: o.Guard, check: o.Check, kinds: o.Kinds, claims: NewClaims(), memories: newMemories(),
 	}
 }
 

@@ -44,6 +44,7 @@ type world struct {
 	clock   *clocktesting.FakeClock
 	stop    func() // The servers' looks.
 	guard   *fakeGuard
+	kinds   fakeKinds
 	events  chan string
 	r       *Reconciler
 	url     string
@@ -62,6 +63,18 @@ func (g *fakeGuard) Release(_ context.Context, r *forgejov1.Runner) error {
 	g.released = append(g.released, r.Name)
 	return g.releaseErr
 }
+
+// fakeKinds are one definition that machines need. It is served when it is said to be.
+type fakeKinds struct{ served bool }
+
+func (*fakeKinds) Defined(c forgejov1.RunnerConfig) []string {
+	if c.VM == nil {
+		return nil
+	}
+	return []string{"machines.example.com"}
+}
+
+func (k *fakeKinds) Served(c forgejov1.RunnerConfig) bool { return c.VM == nil || k.served }
 
 type uninformed struct{}
 
@@ -128,7 +141,7 @@ func (w *world) restart(c client.Client) {
 		Options: kit.Options{
 			Log: logging.NewNopLogger(), Clock: w.clock, Poll: kit.Poll{Ready: time.Hour, NotReady: time.Hour}, Claims: kit.NewClaimReporter(w.kube, w.kube, rec),
 		},
-		Servers: servers, Guard: w.guard, Check: func(forgejov1.RunnerConfig, map[string]string) error { return nil },
+		Servers: servers, Guard: w.guard, Check: func(forgejov1.RunnerConfig, map[string]string) error { return nil }, Kinds: &w.kinds,
 	})
 	w.r.informed = uninformed{}
 	w.looked = 0
