@@ -38,7 +38,7 @@ type Fault struct {
 	Kind FaultKind
 	// Machines that it happens to, by their labels. Nil: all.
 	Machines labels.Selector
-	// Times that it happens. 0: until the faults are unset.
+	// Times that it happens. 0: until it is unset.
 	Times int
 }
 
@@ -47,18 +47,17 @@ type fault struct {
 	left int
 }
 
-// SetFault from the next machine on. Of several that fit, the one that was set first happens.
-func (k *KubeVirt) SetFault(f Fault) {
+// SetFault from the next machine on, until unset is called. Of several that fit, the one that was set first happens.
+func (k *KubeVirt) SetFault(f Fault) (unset func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.faults = append(k.faults, &fault{Fault: f, left: f.Times})
-}
-
-// UnsetFaults for machines that are made from now on.
-func (k *KubeVirt) UnsetFaults() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.faults = nil
+	set := &fault{Fault: f, left: f.Times}
+	k.faults = append(k.faults, set)
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.faults = slices.DeleteFunc(k.faults, func(f *fault) bool { return f == set })
+	}
 }
 
 // strike a machine with its fault, if it has one. It stays the machine's.

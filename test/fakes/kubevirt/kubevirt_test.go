@@ -318,7 +318,7 @@ func TestAHeldInstanceKeepsItsMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.register()
-	w.SetFault(Fault{Kind: FaultHolds})
+	unset := w.SetFault(Fault{Kind: FaultHolds})
 	w.make(kubevirtv1.RunStrategyOnce)
 	w.until("it runs", func() bool { return len(w.Running()) == 1 })
 	must(t, w.Delete(t.Context(), w.vm()))
@@ -328,7 +328,7 @@ func TestAHeldInstanceKeepsItsMachine(t *testing.T) {
 	if w.vm() == nil || w.vmi() == nil {
 		t.Fatal("it is not held")
 	}
-	w.UnsetFaults()
+	unset()
 	w.until("it is gone", func() bool { return w.vm() == nil && w.vmi() == nil })
 }
 
