@@ -8,12 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steading-dev/steading/apis/names"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/runtime/floor"
+	renderer "github.com/steading-dev/steading/providers/runtime/render"
 )
 
 func postgres(t *testing.T) *chart.Chart {
@@ -68,7 +70,25 @@ func TestPostgresWantsAPassword(t *testing.T) {
 
 // TestPostgresNeedsAreKnownWithoutItsPassword, which a Secret gives: admission counts them.
 func TestPostgresNeedsAreKnownWithoutItsPassword(t *testing.T) {
-	n, err := floor.OfComponent(postgres(t), map[string]any{"storage": map[string]any{"size": "3Gi"}})
+	file, err := chartutil.Save(postgres(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := renderer.New(renderer.Limits{}).Render(t.Context(), "acme", renderer.Job{
+		Chart: archive, Values: []byte(`{"storage": {"size": "3Gi"}}`), Release: floor.Release, Namespace: floor.Namespace, Revision: 1, Loose: true,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := rendered.Unstructured()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := floor.OfComponent(objects)
 	if err != nil {
 		t.Fatal(err)
 	}

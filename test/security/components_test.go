@@ -1,6 +1,8 @@
 package security
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/cluster/local/platform"
 	"github.com/steading-dev/steading/test/harness"
 )
 
@@ -67,6 +70,77 @@ func TestHostileComponents(t *testing.T) {
 	suite.WaitFor(t, e, "runs beside them", func(e *steading.Environment) bool {
 		return e.Status.Phase == steading.EnvironmentRunning && stateOf(e, "peaceful").State == steading.ComponentRunning
 	})
+}
+
+// TestChartsThatExhaust: charts that take all the memory and time there is end by themselves, are told why, and neither kill
+// the provider nor keep another tenant waiting.
+func TestChartsThatExhaust(t *testing.T) {
+	suite.NewTenant(t, "exhausts", steading.TenantSpec{})
+	suite.NewTenant(t, "besides", steading.TenantSpec{})
+	cases := map[string]struct{ template, says string }{
+		"repeats": {`{{ repeat 1000000000 "x" }}`, "of memory to render"},
+		"counts":  {`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`, "of CPU time to render"},
+		"aliases": {"a: &a " + strings.Repeat("x", 1000000) + "\nb: [" + strings.Repeat("*a,", 100000) + "]\n", "to render"},
+		"doubles": {`{{ $x := "xxxxxxxxxxxxxxxx" }}{{ range until 40 }}{{ $x = print $x $x }}{{ end }}{{ $x }}`, "of memory to render"},
+	}
+	e := harness.Environment("exhausts", "dev")
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
+	var wanted []steading.Component
+	for name, tc := range cases {
+		pushComponent(t, "exhausts-"+name, tc.template)
+		// What is given by a Secret may be what is missing, so that the chart is tried when it is deployed, too.
+		wanted = append(wanted, steading.Component{Name: name, Chart: "exhausts-" + name, Version: "1.0.0", ValuesFrom: []steading.ValuesFrom{{Kind: "ConfigMap", Name: "values"}}})
+	}
+	// Values of which aliases would make 50 GB.
+	suite.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-exhausts", Name: "values"}, Data: map[string]string{"values.yaml": "a: b\n"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-exhausts", Name: "aliases"}, Data: map[string]string{
+			"values.yaml": "a: &a " + strings.Repeat("x", 500000) + "\nb: [" + strings.Repeat("*a,", 100000) + "]\n",
+		}})
+	pushComponent(t, "peaceful", harmless)
+	wanted = append(wanted, steading.Component{Name: "values", Chart: "peaceful", Version: "1.0.0", ValuesFrom: []steading.ValuesFrom{{Kind: "ConfigMap", Name: "aliases"}}})
+	before := provider(t)
+	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.Components = wanted })
+
+	other := harness.Environment("besides", "dev")
+	other.Spec.Components = []steading.Component{{Name: "peaceful", Chart: "peaceful", Version: "1.0.0"}}
+	suite.Create(t, other)
+	suite.WaitFor(t, other, "ready", harness.Ready)
+	for name, tc := range cases {
+		suite.WaitFor(t, e, "refuses "+name, func(e *steading.Environment) bool { return strings.Contains(stateOf(e, name).Message, tc.says) })
+	}
+	suite.WaitFor(t, e, "refuses values", func(e *steading.Environment) bool {
+		return strings.Contains(stateOf(e, "values").Message, "key values.yaml of ConfigMap aliases cannot be used")
+	})
+	after := provider(t)
+	if after.pid != before.pid {
+		t.Errorf("the provider was killed: process %d is %d now", before.pid, after.pid)
+	}
+	if grew := after.peak - before.peak; grew > 128<<20 {
+		t.Errorf("the provider's memory rose by %d MiB", grew>>20)
+	}
+}
+
+// A running provider-runtime.
+type running struct {
+	pid int
+	// peak of its memory in bytes.
+	peak int64
+}
+
+func provider(t *testing.T) running {
+	t.Helper()
+	r := running{pid: suite.Plane.Supervisor.Pid(platform.Provider)}
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(raw), "\nVmHWM:")
+	if _, err := fmt.Sscanf(after, "%d kB", &r.peak); err != nil {
+		t.Fatal(err)
+	}
+	r.peak <<= 10
+	return r
 }
 
 // inLabel is the needle of a password that a chart puts where it does not belong.

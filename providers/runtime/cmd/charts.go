@@ -6,6 +6,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,16 +15,18 @@ import (
 	"github.com/steading-dev/steading/providers/runtime/floor"
 	"github.com/steading-dev/steading/providers/runtime/oci"
 	"github.com/steading-dev/steading/providers/runtime/placement"
+	"github.com/steading-dev/steading/providers/runtime/render"
 )
 
 // charts asks OCI registries for charts, with the operator's credential.
 type charts struct {
 	reader client.Reader
 	pulled *oci.ChartCache
+	render *render.Renderer
 }
 
-// resolve a chart's version to its digest, and render it to tell what it needs.
-func (c *charts) resolve(ctx context.Context, s placement.ChartSource) (placement.ResolvedChart, error) {
+// resolve a chart's version to its digest, and render it to tell what it needs. The tenant is who waits for it, if any does.
+func (c *charts) resolve(ctx context.Context, tenant string, s placement.ChartSource) (placement.ResolvedChart, error) {
 	registry, err := c.registry(ctx, s)
 	if err != nil {
 		return placement.ResolvedChart{}, err
@@ -38,39 +41,61 @@ func (c *charts) resolve(ctx context.Context, s placement.ChartSource) (placemen
 	case err != nil:
 		return placement.ResolvedChart{}, err
 	case s.Values != "":
-		return componentOf(ctx, registry, s, r)
+		return c.componentOf(ctx, tenant, registry, s, r)
 	}
-	return runtimeOf(ctx, registry, s, r)
+	return c.runtimeOf(ctx, tenant, registry, s, r)
 }
 
 // runtimeOf tells what the runtime's chart needs.
-func runtimeOf(ctx context.Context, registry oci.Client, s placement.ChartSource, r placement.ResolvedChart) (placement.ResolvedChart, error) {
+func (c *charts) runtimeOf(ctx context.Context, tenant string, registry oci.Client, s placement.ChartSource, r placement.ResolvedChart) (placement.ResolvedChart, error) {
+	archive, err := registry.PullChart(ctx, s.Repository, r.Digest)
+	if err != nil {
+		return placement.ResolvedChart{}, err
+	}
 	for docker, to := range map[bool]*steading.Resources{false: &r.Floor, true: &r.DockerFloor} {
-		chart, err := registry.PullChart(ctx, s.Repository, r.Digest)
+		values, err := json.Marshal(floor.Values(docker))
 		if err != nil {
-			return placement.ResolvedChart{}, err
+			return placement.ResolvedChart{}, errors.Wrap(err, "cannot write the values")
 		}
-		if *to, err = floor.Of(chart, docker); err != nil {
+		objects, err := c.objects(ctx, tenant, render.Job{Chart: archive, Values: values})
+		if err == nil {
+			*to, err = floor.Sum(objects)
+		}
+		if err != nil {
 			return placement.ResolvedChart{}, errors.Wrapf(err, "cannot tell what chart %s version %s needs", s.Repository, s.Version)
 		}
 	}
 	return r, nil
 }
 
-// componentOf tells what a component's chart needs.
-func componentOf(ctx context.Context, registry oci.Client, s placement.ChartSource, r placement.ResolvedChart) (placement.ResolvedChart, error) {
-	chart, err := registry.PullChart(ctx, s.Repository, r.Digest)
+// componentOf tells what a component's chart needs with the values of its claim. Those that a Secret gives are not known
+// here, so that what the chart requires or its schema asks for may be missing.
+func (c *charts) componentOf(ctx context.Context, tenant string, registry oci.Client, s placement.ChartSource, r placement.ResolvedChart) (placement.ResolvedChart, error) {
+	archive, err := registry.PullChart(ctx, s.Repository, r.Digest)
 	if err != nil {
 		return placement.ResolvedChart{}, err
 	}
-	values := map[string]any{}
-	if err := json.Unmarshal([]byte(s.Values), &values); err != nil {
-		return placement.ResolvedChart{}, errors.Wrapf(err, "cannot read the values for chart %s", s.Repository)
+	objects, err := c.objects(ctx, tenant, render.Job{Chart: archive, Values: []byte(s.Values), Loose: true})
+	if err != nil && !errors.As(err, new(*render.RefusedError)) {
+		return placement.ResolvedChart{}, err
 	}
-	if r.Needs, err = floor.OfComponent(chart, values); err != nil {
+	if err == nil {
+		r.Needs, err = floor.OfComponent(objects)
+	}
+	if err != nil {
 		r.NeedsProblem = errors.Wrapf(err, "cannot tell what chart %s version %s needs", s.Repository, s.Version).Error()
 	}
 	return r, nil
+}
+
+// objects that a chart renders.
+func (c *charts) objects(ctx context.Context, tenant string, j render.Job) ([]*unstructured.Unstructured, error) {
+	j.Release, j.Namespace, j.Revision = floor.Release, floor.Namespace, 1
+	rendered, err := c.render.Render(ctx, tenant, j, nil)
+	if err != nil {
+		return nil, err
+	}
+	return rendered.Unstructured()
 }
 
 // registry that the chart is in.

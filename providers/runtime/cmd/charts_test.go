@@ -26,6 +26,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/runtime/oci"
 	"github.com/steading-dev/steading/providers/runtime/placement"
+	"github.com/steading-dev/steading/providers/runtime/render"
 )
 
 // deployment of a chart that needs two CPUs, and four more with docker.
@@ -86,8 +87,8 @@ func pushed(t *testing.T, template string) (source placement.ChartSource, digest
 
 func TestResolveTellsDigestAndFloor(t *testing.T) {
 	source, digest := pushed(t, deployment)
-	c := &charts{reader: fake.NewClientBuilder().Build(), pulled: &oci.ChartCache{}}
-	have, err := c.resolve(context.Background(), source)
+	c := &charts{reader: fake.NewClientBuilder().Build(), pulled: &oci.ChartCache{}, render: render.New(render.Limits{})}
+	have, err := c.resolve(context.Background(), "acme", source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestResolveSaysWhatIsWrong(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := (&charts{reader: reader, pulled: &oci.ChartCache{}}).resolve(context.Background(), tc.source)
+			_, err := (&charts{reader: reader, pulled: &oci.ChartCache{}, render: render.New(render.Limits{})}).resolve(context.Background(), "acme", tc.source)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/steading-dev/steading/providers/runtime/oci"
 	"github.com/steading-dev/steading/providers/runtime/placement"
 	"github.com/steading-dev/steading/providers/runtime/release"
+	"github.com/steading-dev/steading/providers/runtime/render"
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
@@ -30,7 +31,8 @@ import (
 const name = names.ProviderRuntime
 
 func main() {
-	// Helm's rendering warns there of values that do not fit together, and quotes them. They may come from a Secret.
+	render.ServeIfAsked()
+	// Helm warns there of values that do not fit together, and quotes them. They may come from a Secret.
 	log.SetOutput(io.Discard)
 	f := kit.Flags{}
 	k := kong.Parse(&f, kong.Name(name), kong.Description("Makes Steading's tenants and environments true."), kong.UsageOnError())
@@ -62,8 +64,8 @@ func setup(mgr manager.Manager, o kit.Options) error {
 	if err := home.Setup(mgr, o); err != nil {
 		return err
 	}
-	pulled := &oci.ChartCache{}
-	if err := placement.Setup(mgr, o, (&charts{reader: mgr.GetAPIReader(), pulled: pulled}).resolve); err != nil {
+	pulled, renderer := &oci.ChartCache{}, render.New(render.Limits{})
+	if err := placement.Setup(mgr, o, (&charts{reader: mgr.GetAPIReader(), pulled: pulled, render: renderer}).resolve); err != nil {
 		return err
 	}
 	targets := target.New()
@@ -82,5 +84,5 @@ func setup(mgr manager.Manager, o kit.Options) error {
 	if err := edge.Setup(mgr, o, targets); err != nil {
 		return err
 	}
-	return release.Setup(mgr, release.Options{Options: o, Targets: targets, Charts: pulled})
+	return release.Setup(mgr, release.Options{Options: o, Targets: targets, Charts: pulled, Render: renderer})
 }

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -80,13 +77,8 @@ func defaulted(c steading.Resources, cpu, memory resource.Quantity) steading.Res
 	return c
 }
 
-// OfComponent is what a component's chart needs with the values of its claim. Those that a Secret gives are not known here,
-// so that what the chart requires or its schema asks for may be missing.
-func OfComponent(c *chart.Chart, values map[string]any) (Needs, error) {
-	objects, err := renderLoosely(c, values)
-	if err != nil {
-		return Needs{}, err
-	}
+// OfComponent is what a component's chart needs, which rendered these objects with the values of its claim.
+func OfComponent(objects []*unstructured.Unstructured) (Needs, error) {
 	var n Needs
 	for _, o := range objects {
 		if err := n.add(o); err != nil {
@@ -94,22 +86,6 @@ func OfComponent(c *chart.Chart, values map[string]any) (Needs, error) {
 		}
 	}
 	return n, nil
-}
-
-func renderLoosely(c *chart.Chart, values map[string]any) ([]*unstructured.Unstructured, error) {
-	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
-		return nil, fmt.Errorf("cannot work out the dependencies of chart %s: %w", c.Name(), err)
-	}
-	opts := chartutil.ReleaseOptions{Name: "floor-floor", Namespace: "floor-floor", Revision: 1, IsInstall: true}
-	v, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, opts, chartutil.DefaultCapabilities, true)
-	if err != nil {
-		return nil, fmt.Errorf("cannot render chart %s: %w", c.Name(), err)
-	}
-	manifests, err := engine.Engine{LintMode: true}.Render(c, v) // In which required values may be missing.
-	if err != nil {
-		return nil, fmt.Errorf("cannot render chart %s: %w", c.Name(), err)
-	}
-	return objectsIn(c, manifests)
 }
 
 // add what an object needs. What an environment's charts may not make needs nothing: it is refused when it is deployed.

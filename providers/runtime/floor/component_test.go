@@ -5,74 +5,69 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
-func componentChart(template string) *chart.Chart {
-	return &chart.Chart{
-		Metadata:  &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "component", Version: "1.0.0"},
-		Values:    map[string]any{"replicas": int64(1)},
-		Schema:    []byte(`{"required": ["password"]}`),
-		Templates: []*chart.File{{Name: "templates/all.yaml", Data: []byte(strings.ReplaceAll(template, "\t", " "))}},
+// rendered is what a component's chart renders.
+func rendered(t *testing.T, manifest string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := decode(strings.ReplaceAll(manifest, "\t", " "))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return objects
 }
 
 func TestOfComponent(t *testing.T) {
 	const limits = `resources: {limits: {cpu: 200m, memory: 256Mi}}`
 	cases := map[string]struct {
 		reason   string
-		template string
-		values   map[string]any
+		manifest string
 		want     *steading.Resources
 	}{
 		"Recreate": {
 			reason:   "What is stopped before it is replaced needs its replicas.",
-			template: `{apiVersion: apps/v1, kind: Deployment, spec: {strategy: {type: Recreate}, replicas: {{ .Values.replicas }}, template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
-			values:   map[string]any{"replicas": 3}, want: steading.MustResources("600m", "768Mi", "0"),
+			manifest: `{apiVersion: apps/v1, kind: Deployment, spec: {strategy: {type: Recreate}, replicas: 3, template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
+			want:     steading.MustResources("600m", "768Mi", "0"),
 		},
 		"Surge": {
 			reason:   "A rolling update starts another pod before it stops one.",
-			template: `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
+			manifest: `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
 			want:     steading.MustResources("400m", "512Mi", "0"),
 		},
 		"SurgeByNumber": {
 			reason:   "As many as the chart says.",
-			template: `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 4, strategy: {rollingUpdate: {maxSurge: 2}}, template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
+			manifest: `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 4, strategy: {rollingUpdate: {maxSurge: 2}}, template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
 			want:     steading.MustResources("1200m", "1536Mi", "0"),
 		},
 		"StatefulSet": {
 			reason:   "Each replica has a volume of its own.",
-			template: `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 2, volumeClaimTemplates: [{spec: {resources: {requests: {storage: 3Gi}}}}], template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
+			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 2, volumeClaimTemplates: [{spec: {resources: {requests: {storage: 3Gi}}}}], template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
 			want:     steading.MustResources("400m", "512Mi", "6Gi"),
 		},
 		"DefaultLimits": {
 			reason:   "A container that says nothing is limited by the namespace: with 8 CPU and 16Gi to 500m and 512Mi.",
-			template: `{apiVersion: apps/v1, kind: StatefulSet, spec: {template: {spec: {containers: [{name: a}, {name: b, resources: {limits: {memory: 1Gi}}}]}}}}`,
+			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {template: {spec: {containers: [{name: a}, {name: b, resources: {limits: {memory: 1Gi}}}]}}}}`,
 			want:     steading.MustResources("1", "1536Mi", "0"),
 		},
 		"Sidecar": {
 			reason:   "An init container that goes on running counts as a container; one that ends, by itself.",
-			template: `{apiVersion: apps/v1, kind: StatefulSet, spec: {template: {spec: {initContainers: [{name: s, restartPolicy: Always, ` + limits + `}, {name: i, resources: {limits: {cpu: 1, memory: 64Mi}}}], containers: [{name: a, ` + limits + `}]}}}}`,
+			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {template: {spec: {initContainers: [{name: s, restartPolicy: Always, ` + limits + `}, {name: i, resources: {limits: {cpu: 1, memory: 64Mi}}}], containers: [{name: a, ` + limits + `}]}}}}`,
 			want:     steading.MustResources("1", "512Mi", "0"),
 		},
 		"Jobs": {
 			reason: "Jobs and what is run by the clock need room, too.",
-			template: `{apiVersion: v1, kind: List, items: [{apiVersion: batch/v1, kind: Job, spec: {parallelism: 2, template: {spec: {containers: [{name: a, ` + limits + `}]}}}},` +
+			manifest: `{apiVersion: v1, kind: List, items: [{apiVersion: batch/v1, kind: Job, spec: {parallelism: 2, template: {spec: {containers: [{name: a, ` + limits + `}]}}}},` +
 				`{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, ` + limits + `}]}}}}}}]}`,
 			want: steading.MustResources("600m", "768Mi", "0"),
 		},
-		"Required": {
-			reason:   "What a Secret gives is not known here, and need not be, for all that the chart and its schema require it.",
-			template: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {annotations: {p: {{ required "password" .Values.password | quote }}}}, spec: {resources: {requests: {storage: 1Gi}}}}`,
-			want:     steading.MustResources("0", "0", "1Gi"),
-		},
-		"Nothing": {reason: "A chart may need nothing.", template: `{apiVersion: v1, kind: ConfigMap}`, want: steading.MustResources("0", "0", "0")},
+		"Nothing": {reason: "A chart may need nothing.", manifest: `{apiVersion: v1, kind: ConfigMap}`, want: steading.MustResources("0", "0", "0")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			n, err := OfComponent(componentChart(tc.template), tc.values)
+			n, err := OfComponent(rendered(t, tc.manifest))
 			if err != nil {
 				t.Fatalf("%s %v", tc.reason, err)
 			}
@@ -85,14 +80,13 @@ func TestOfComponent(t *testing.T) {
 }
 
 func TestOfComponentSaysWhatCannotBeTold(t *testing.T) {
-	for name, tc := range map[string]struct{ template, want string }{
-		"Template": {`{{ .Values.a.b.c }}`, "cannot render chart component"},
+	for name, tc := range map[string]struct{ manifest, want string }{
 		"Negative": {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: -1}}`, "cannot tell what StatefulSet s needs: it asks for -1 pods"},
 		"Shape":    {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: many}}`, "cannot tell what Deployment d needs"},
 		"Amount":   {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: p}, spec: {resources: {requests: {storage: "1e-999999999"}}}}`, "cannot tell what PersistentVolumeClaim p needs: spec.resources.requests.storage is too large or too small"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := OfComponent(componentChart(tc.template), nil); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := OfComponent(rendered(t, tc.manifest)); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("have %v, want %q", err, tc.want)
 			}
 		})

@@ -17,17 +17,28 @@ import (
 
 // Of a runtime chart is the least that an environment's namespace must be allowed for the runtime to run in it.
 func Of(c *chart.Chart, docker bool) (steading.Resources, error) {
-	objects, err := Render(c, "floor-devops", "floor-floor", map[string]any{
+	objects, err := Render(c, Release, Namespace, Values(docker))
+	if err != nil {
+		return steading.Resources{}, err
+	}
+	return Sum(objects)
+}
+
+// Release and Namespace that charts are told when they are rendered for what they need.
+const (
+	Release   = "floor-devops"
+	Namespace = "floor-floor"
+)
+
+// Values that a runtime chart is rendered with for what it needs.
+func Values(docker bool) map[string]any {
+	return map[string]any{
 		"tenant":      "floor",
 		"environment": "floor",
 		"version":     "floor",
 		"image":       "floor:floor",
 		"docker":      map[string]any{"enabled": docker},
-	})
-	if err != nil {
-		return steading.Resources{}, err
 	}
-	return Sum(objects)
 }
 
 // Sum of what rendered objects need of a namespace's quota, as the quota counts: limits of pods, each the larger

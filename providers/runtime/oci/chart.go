@@ -15,8 +15,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
 // Media types of a Helm chart in an OCI registry.
@@ -61,25 +59,25 @@ func (c Client) resolve(ctx context.Context, repository, version string) (string
 	return m.digest.String(), nil
 }
 
-// PullChart returns the chart whose manifest has the digest. Each call returns a chart of its own, which may be changed.
-func (c Client) PullChart(ctx context.Context, repository, digest string) (*chart.Chart, error) {
+// PullChart returns the archive of the chart whose manifest has the digest, tar+gzip. It is of bounded size, unpacked too. It
+// is shared, and not to be changed.
+func (c Client) PullChart(ctx context.Context, repository, digest string) ([]byte, error) {
 	archive, ok := c.Charts.get(digest)
-	if !ok {
-		var err error
-		ctx, cancel := context.WithTimeout(ctx, pullTimeout)
-		defer cancel()
-		archive, err = c.pull(ctx, repository, digest)
-		observe(operationPull, err)
-		if err != nil {
-			return nil, fmt.Errorf("cannot pull chart %s@%s: %w", repository, digest, explain(err))
-		}
-		c.Charts.put(digest, archive)
+	if ok {
+		return archive, nil
 	}
-	ch, err := loader.LoadArchive(bytes.NewReader(archive))
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	archive, err := c.pull(ctx, repository, digest)
+	observe(operationPull, err)
 	if err != nil {
+		return nil, fmt.Errorf("cannot pull chart %s@%s: %w", repository, digest, explain(err))
+	}
+	if err := checkArchive(archive); err != nil {
 		return nil, fmt.Errorf("cannot read chart %s@%s: %w", repository, digest, err)
 	}
-	return ch, nil
+	c.Charts.put(digest, archive)
+	return archive, nil
 }
 
 func (c Client) pull(ctx context.Context, repository, digest string) ([]byte, error) {

@@ -1,7 +1,12 @@
 package oci
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,7 +30,7 @@ func TestResolveAndPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"runtime", "1.0.0+a"}, []string{ch.Name(), ch.Metadata.Version}); diff != "" {
+	if diff := cmp.Diff(chartArchive(t, "1.0.0+a"), ch); diff != "" {
 		t.Error(diff)
 	}
 
@@ -34,8 +39,8 @@ func TestResolveAndPull(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a pulled chart is not asked for again: %v", err)
 	}
-	if again == ch {
-		t.Error("two callers must not share a chart: rendering changes it")
+	if diff := cmp.Diff(ch, again); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -49,6 +54,8 @@ func TestChartRefused(t *testing.T) {
 	}
 	f.push(t, "charts/image", "1.0.0", img)
 	f.push(t, "charts/empty", "1.0.0", chartImage(t, "application/octet-stream", archive))
+	bomb := f.push(t, "charts/bomb", "1.0.0", chartImage(t, chartLayerType, archiveOf(t, 1, maxUnpacked+1)))
+	swarm := f.push(t, "charts/swarm", "1.0.0", chartImage(t, chartLayerType, archiveOf(t, maxEntries+1, 0)))
 	broken := f.push(t, "charts/broken", "1.0.0", chartImage(t, chartLayerType, []byte("not a tar")))
 
 	cases := map[string]struct {
@@ -71,6 +78,8 @@ func TestChartRefused(t *testing.T) {
 		"OtherBlob":         {reason: "an archive with another digest is refused", repository: "charts/runtime", digest: digest, fault: on("/blobs/", body("application/octet-stream", "evil")), want: "the registry served sha256"},
 		"EndlessBlob":       {reason: "an archive is read up to the limit", repository: "charts/runtime", digest: digest, fault: on("/blobs/", endless), want: "more than is allowed"},
 		"BrokenArchive":     {reason: "what is not an archive is said to be none", repository: "charts/broken", digest: broken, want: "cannot read chart"},
+		"Bomb":              {reason: "an archive is bounded unpacked, too", repository: "charts/bomb", digest: bomb, want: "it unpacks to more than 32 MiB"},
+		"Swarm":             {reason: "and may have so many files", repository: "charts/swarm", digest: swarm, want: "it has more than 4096 files and folders"},
 		"NotADigest":        {reason: "a digest is checked before it is asked for", repository: "charts/runtime", digest: "latest", want: "cannot pull chart"},
 		"RedirectToPrivate": {reason: "a registry must not make us read from inside", repository: "charts/runtime", digest: digest, fault: on("/blobs/", redirect("http://169.254.169.254/latest")), want: "private address"},
 	}
@@ -106,6 +115,28 @@ func TestChartCacheForgetsTheLeastUsed(t *testing.T) {
 	if !a || b {
 		t.Errorf("got a %v, b %v; want the least used one, b, gone", a, b)
 	}
+}
+
+// archiveOf a number of files of a size.
+func archiveOf(t *testing.T, files, size int) []byte {
+	t.Helper()
+	out := &bytes.Buffer{}
+	zipped := gzip.NewWriter(out)
+	to := tar.NewWriter(zipped)
+	for i := range files {
+		if err := to.WriteHeader(&tar.Header{Name: fmt.Sprintf("runtime/files/%d", i), Mode: 0o600, Size: int64(size)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []io.Closer{to, zipped} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
 }
 
 func endless(w http.ResponseWriter, _ *http.Request) {

@@ -58,8 +58,8 @@ func (e *AbsentError) Error() string { return e.Err.Error() }
 // Unwrap gives the registry's.
 func (e *AbsentError) Unwrap() error { return e.Err }
 
-// ResolveFunc asks a registry for a chart's version.
-type ResolveFunc func(ctx context.Context, source ChartSource) (ResolvedChart, error)
+// ResolveFunc asks a registry for a chart's version, for a tenant that waits for it. Nobody does where the tenant is empty.
+type ResolveFunc func(ctx context.Context, tenant string, source ChartSource) (ResolvedChart, error)
 
 // Times of the resolver.
 const (
@@ -75,10 +75,13 @@ const (
 	// componentIdle is the same for a component's. It is asked for only while it is decided on, and there is one for all
 	// values that a tenant tries.
 	componentIdle = 15 * time.Minute
+	// questions at a time. A tenant may have half of them, so that nobody waits for a chart that is slow on purpose.
+	questions         = 8
+	questionsOfTenant = questions / 2
 )
 
-// A Resolver is the Charts that asks registries, one question at a time and in the background, so that admission never
-// waits for the network. It is a manager.Runnable.
+// A Resolver is the Charts that asks registries, a few questions at a time and in the background, so that admission never
+// waits for the network, nor for a chart that is rendered. It is a manager.Runnable.
 type Resolver struct {
 	ask   ResolveFunc
 	wake  func(tenant string)
@@ -87,6 +90,9 @@ type Resolver struct {
 
 	mu      sync.Mutex
 	answers map[ChartSource]*answer
+	// asking is how many questions are asked for a tenant, and put are those that wait for others of it.
+	asking map[string]int
+	put    map[string][]ChartSource
 }
 
 // answer of a registry, and the tenants that wait for it.
@@ -107,6 +113,8 @@ func NewResolver(ask ResolveFunc, wake func(tenant string), c clock.WithTicker) 
 		clock:   c,
 		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(retries, workqueue.TypedRateLimitingQueueConfig[ChartSource]{Clock: c}),
 		answers: map[ChartSource]*answer{},
+		asking:  map[string]int{},
+		put:     map[string][]ChartSource{},
 	}
 }
 
@@ -140,8 +148,14 @@ func (r *Resolver) Start(ctx context.Context) error {
 		<-ctx.Done()
 		r.queue.ShutDown()
 	}()
-	for r.next(ctx) {
+	var all sync.WaitGroup
+	for range questions {
+		all.Go(func() {
+			for r.next(ctx) {
+			}
+		})
 	}
+	all.Wait()
 	return nil
 }
 
@@ -155,8 +169,13 @@ func (r *Resolver) next(ctx context.Context) bool {
 		r.queue.Forget(source)
 		return true
 	}
+	tenant, ok := r.begin(source)
+	if !ok {
+		return true
+	}
+	defer r.end(tenant)
 	asked, cancel := context.WithTimeout(ctx, chartTimeout)
-	chart, err := r.ask(asked, source)
+	chart, err := r.ask(asked, tenant, source)
 	cancel()
 	for _, tenant := range r.learn(source, chart, err) {
 		r.wake(tenant)
@@ -167,6 +186,34 @@ func (r *Resolver) next(ctx context.Context) bool {
 	}
 	r.queue.Forget(source)
 	return true
+}
+
+// begin to ask for the tenant that has waited longest, unless it has its share of questions: then its question is put off
+// until another of them has been answered.
+func (r *Resolver) begin(source ChartSource) (tenant string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.answers[source]; a != nil && len(a.waiting) > 0 {
+		tenant = a.waiting[0]
+	}
+	if r.asking[tenant] >= questionsOfTenant {
+		r.put[tenant] = append(r.put[tenant], source)
+		return tenant, false
+	}
+	r.asking[tenant]++
+	return tenant, true
+}
+
+func (r *Resolver) end(tenant string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asking[tenant]--; r.asking[tenant] == 0 {
+		delete(r.asking, tenant)
+	}
+	for _, source := range r.put[tenant] {
+		r.queue.Add(source)
+	}
+	delete(r.put, tenant)
 }
 
 // idle forgets a chart that no tenant wants any more, as after the operator named another.

@@ -22,7 +22,7 @@ type registry struct {
 	woken  chan string
 }
 
-func (r *registry) ask(context.Context, ChartSource) (ResolvedChart, error) {
+func (r *registry) ask(context.Context, string, ChartSource) (ResolvedChart, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++

@@ -59,7 +59,7 @@ func (e *external) deployComponent(ctx context.Context, p v1alpha1.ReleaseParame
 	}
 	l := labels(p.Identity)
 	l[labelRequest], l[labelFailed], l[labelPower] = want, unset, string(p.Power)
-	return secret.redact(h.deploy(deployment{
+	return secret.redact(h.deploy(ctx, deployment{
 		chart: e.source.chart(ctx, p), values: merged, labels: l,
 		description: fmt.Sprintf("chart version %s, %s", p.Chart.Version, p.Power),
 	}))

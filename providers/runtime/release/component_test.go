@@ -203,7 +203,7 @@ func TestComponentsTakeNoNameOfTheRuntimes(t *testing.T) {
 		for _, component := range []string{"", "db"} {
 			e, _ := newEngine()
 			e.component = component
-			err := e.deploy(of("r:1", obj))
+			err := e.deploy(t.Context(), of("r:1", obj))
 			if refused && component != "" {
 				if !errors.As(err, new(*refusedError)) || !strings.Contains(err.Error(), `ConfigMap "`+name+`", a name that is kept`) {
 					t.Errorf("component with %s: got %v, want it refused", name, err)

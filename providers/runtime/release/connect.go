@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/runtime/render"
 	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
@@ -46,7 +47,7 @@ func (g getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 }
 
 // connectHelm returns Helm for a release, acting as the deployer of its namespace.
-func connectHelm(ctx context.Context, t *target.Target, p v1alpha1.ReleaseParameters) (*helmEngine, error) {
+func connectHelm(ctx context.Context, t *target.Target, r *render.Renderer, p v1alpha1.ReleaseParameters) (*helmEngine, error) {
 	cfg, err := t.Deployer(ctx, p.Namespace)
 	if err != nil {
 		return nil, err
@@ -76,11 +77,12 @@ func connectHelm(ctx context.Context, t *target.Target, p v1alpha1.ReleaseParame
 			Capabilities:     caps,
 			Log:              func(string, ...any) {},
 		},
-		rest:    cfg,
-		name:    p.ReleaseName,
-		live:    liveIn(ctx, m, t.Mapper),
-		witness: w,
-		stamp:   stampOf(p, t.Mapper),
+		renderer: r,
+		rest:     cfg,
+		name:     p.ReleaseName,
+		live:     liveIn(ctx, m, t.Mapper),
+		witness:  w,
+		stamp:    stampOf(p, t.Mapper),
 	}, nil
 }
 

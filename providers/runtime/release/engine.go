@@ -1,25 +1,22 @@
 package release
 
 import (
-	"bytes"
-	"fmt"
+	"context"
+	"encoding/json"
 	"maps"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/kube"
 	helm "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/client-go/rest"
+
+	"github.com/steading-dev/steading/providers/runtime/render"
 )
 
 // operationTimeout bounds one Helm operation.
@@ -30,6 +27,8 @@ func init() { kube.ManagedFieldsManager = "steading-helm" }
 // A helmEngine drives Helm for one release.
 type helmEngine struct {
 	cfg *action.Configuration
+	// renderer of charts, each in a process of its own.
+	renderer *render.Renderer
 	// rest is what templates look things up with. Nil: nothing is found.
 	rest *rest.Config
 	name string
@@ -42,51 +41,57 @@ type helmEngine struct {
 
 // A deployment is what is to be deployed.
 type deployment struct {
-	// chart returns the chart, each time another copy: rendering changes it.
-	chart  func() (*chart.Chart, error)
+	// chart returns the chart's archive.
+	chart  func() ([]byte, error)
 	values map[string]any
 	labels map[string]string
 	// description goes into Helm's record.
 	description string
 }
 
+// A prepared deployment has been rendered and checked. What was rendered is what is installed: a chart may render something
+// else each time.
+type prepared struct {
+	// chart as Helm records it: without its templates, which nobody renders any more.
+	chart    *chart.Chart
+	manifest manifest
+	values   map[string]any
+	labels   map[string]string
+	// description goes into Helm's record.
+	description string
+}
+
 // deploy installs or upgrades, after repairing what an operation that died has left.
-func (e *helmEngine) deploy(d deployment) error {
+func (e *helmEngine) deploy(ctx context.Context, d deployment) error {
 	last, err := e.repaired()
 	if err != nil {
 		return err
 	}
-	workloads, err := e.check(d, last)
-	if err != nil {
-		return err
-	}
-	d.labels = maps.Clone(d.labels)
-	d.labels[labelWorkloads] = strconv.Itoa(workloads)
-	ch, err := d.chart()
+	p, err := e.prepare(ctx, d, last)
 	if err != nil {
 		return err
 	}
 	if last == nil {
-		return e.install(ch, d)
+		return e.install(p)
 	}
-	return e.upgrade(ch, d)
+	return e.upgrade(p)
 }
 
 // install and upgrade take no context. Helm would abandon what it does rather than end it, and when a context ends just
 // after an upgrade did, Helm may still mark the upgrade failed. Each of its requests has a timeout of its own.
-func (e *helmEngine) install(ch *chart.Chart, d deployment) error {
+func (e *helmEngine) install(p prepared) error {
 	in := action.NewInstall(e.cfg)
 	in.ReleaseName, in.Namespace = e.name, e.namespace
-	in.Description = d.description
-	in.Labels = set(d.labels)
-	in.PostRenderer = e.stamp
+	in.Description = p.description
+	in.Labels = set(p.labels)
+	in.PostRenderer = p.manifest
 	in.Timeout = operationTimeout
 	in.DisableHooks, in.SkipCRDs, in.DisableOpenAPIValidation = true, true, true
-	_, err := in.Run(ch, d.values)
+	_, err := in.Run(p.chart, p.values)
 	return errors.Wrapf(e.witness.judge(err), "cannot install Helm release %s", e.name)
 }
 
-func (e *helmEngine) upgrade(ch *chart.Chart, d deployment) error {
+func (e *helmEngine) upgrade(p prepared) error {
 	from, err := e.upgradedFrom()
 	if err != nil {
 		return err
@@ -96,14 +101,14 @@ func (e *helmEngine) upgrade(ch *chart.Chart, d deployment) error {
 	}
 	up := action.NewUpgrade(e.cfg)
 	up.Namespace = e.namespace
-	up.Description = d.description
-	up.Labels = d.labels
-	up.PostRenderer = e.stamp
+	up.Description = p.description
+	up.Labels = p.labels
+	up.PostRenderer = p.manifest
 	up.Timeout = operationTimeout
 	up.MaxHistory = historyMax
 	up.ResetValues = true
 	up.DisableHooks, up.SkipCRDs, up.DisableOpenAPIValidation = true, true, true
-	_, err = up.Run(e.name, ch, d.values)
+	_, err = up.Run(e.name, p.chart, p.values)
 	return errors.Wrapf(e.witness.judge(err), "cannot upgrade Helm release %s", e.name)
 }
 
@@ -116,8 +121,8 @@ func (e *helmEngine) upgradedFrom() (*helm.Release, error) {
 	return from, errors.Wrapf(err, "cannot read Helm release %s", e.name)
 }
 
-// rollback deploys what an earlier revision did. It is an upgrade, so that it goes through the same checks and its record
-// tells what was rolled back.
+// rollback deploys what an earlier revision did, object by object. It is an upgrade, so that it goes through the same checks
+// and its record tells what was rolled back.
 func (e *helmEngine) rollback(to int64, labels map[string]string, description string) error {
 	if _, err := e.repaired(); err != nil {
 		return err
@@ -126,7 +131,18 @@ func (e *helmEngine) rollback(to int64, labels map[string]string, description st
 	if err != nil {
 		return errors.Wrapf(err, "cannot read revision %d of Helm release %s", to, e.name)
 	}
-	return e.upgrade(old.Chart, deployment{values: old.Config, labels: labels, description: description})
+	objs, err := render.Objects([]byte(old.Manifest))
+	if err != nil {
+		return errors.Wrapf(err, "cannot read the manifest of revision %d of Helm release %s", to, e.name)
+	}
+	m, err := e.all(objs)
+	if err != nil {
+		return err
+	}
+	return e.upgrade(prepared{
+		chart: recorded(old.Chart.Metadata.Name, old.Chart.Metadata.Version, old.Chart.Metadata.AppVersion), manifest: m,
+		values: old.Config, labels: labels, description: description,
+	})
 }
 
 // uninstall takes the release down, and nothing of another's. One that does not exist is down.
@@ -202,74 +218,60 @@ func (e *helmEngine) repaired() (*helm.Release, error) {
 	}
 }
 
-// check renders the chart once without sending anything, and refuses what may not be deployed before Helm records it. It
-// returns how many workloads there will be.
-func (e *helmEngine) check(d deployment, last *helm.Release) (workloads int, err error) {
-	ch, err := d.chart()
+// prepare renders the chart without sending anything, and refuses what may not be deployed before Helm records it.
+func (e *helmEngine) prepare(ctx context.Context, d deployment, last *helm.Release) (prepared, error) {
+	r, err := e.render(ctx, d, last)
 	if err != nil {
-		return 0, err
+		return prepared{}, err
 	}
-	if crds := ch.CRDObjects(); len(crds) > 0 {
-		return 0, refuse("the chart brings the CustomResourceDefinition in %s; an environment's charts may bring none", crds[0].Filename)
+	if r.CRD != "" {
+		return prepared{}, refuse("the chart brings the CustomResourceDefinition in %s; an environment's charts may bring none", r.CRD)
 	}
-	hooks, manifests, err := e.render(ch, d.values, last)
-	if err != nil {
-		return 0, err
-	}
-	for _, h := range hooks {
+	for _, h := range r.Hooks {
 		// Tests are run by hand only.
-		if !slices.Equal(h.Events, []helm.HookEvent{helm.HookTest}) {
-			return 0, refuse("the chart wants a hook, %s %q in %s; an environment's charts may have none", h.Kind, h.Name, h.Path)
+		if !h.Test {
+			return prepared{}, refuse("the chart wants a hook, %s %q in %s; an environment's charts may have none", h.Kind, h.Name, h.Path)
 		}
 	}
-	stamped, err := e.Run(manifests)
+	objs, err := r.Unstructured()
 	if err != nil {
-		return 0, err
+		return prepared{}, err
 	}
-	return len(workload.FindAll(stamped.Bytes(), -1)), nil
+	m, err := e.all(objs)
+	if err != nil {
+		return prepared{}, err
+	}
+	l := maps.Clone(d.labels)
+	l[labelWorkloads] = strconv.Itoa(len(workload.FindAll(m, -1)))
+	return prepared{chart: recorded(r.Name, r.Version, r.AppVersion), manifest: m, values: d.values, labels: l, description: d.description}, nil
+}
+
+// recorded is a chart as Helm records it.
+func recorded(name, version, appVersion string) *chart.Chart {
+	return &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: name, Version: version, AppVersion: appVersion}}
 }
 
 // workload is the line with the kind of a Deployment or StatefulSet in what was stamped, whose YAML is written by us.
 var workload = regexp.MustCompile(`(?m)^kind: (Deployment|StatefulSet)$`)
 
-func (e *helmEngine) render(ch *chart.Chart, values map[string]any, last *helm.Release) ([]*helm.Hook, *bytes.Buffer, error) {
-	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
-		return nil, nil, refuse("cannot work out the chart's dependencies: %w", err)
+func (e *helmEngine) render(ctx context.Context, d deployment, last *helm.Release) (*render.Rendered, error) {
+	archive, err := d.chart()
+	if err != nil {
+		return nil, err
 	}
-	caps := e.cfg.Capabilities
-	if v := ch.Metadata.KubeVersion; v != "" && !chartutil.IsCompatibleRange(v, caps.KubeVersion.String()) {
-		return nil, nil, refuse("the chart wants Kubernetes %s and the cluster is %s", v, caps.KubeVersion.String())
+	values, err := json.Marshal(d.values)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot write the values")
 	}
-	o := chartutil.ReleaseOptions{Name: e.name, Namespace: e.namespace, Revision: 1, IsInstall: last == nil, IsUpgrade: last != nil}
+	j := render.Job{Chart: archive, Values: values, Release: e.name, Namespace: e.namespace, Revision: 1, Capabilities: e.cfg.Capabilities}
 	if last != nil {
-		o.Revision = last.Version + 1
+		j.Revision, j.Upgrade = last.Version+1, true
 	}
-	v, err := chartutil.ToRenderValues(ch, values, o, caps)
-	if err != nil {
-		return nil, nil, refuse("the chart refuses its values: %w", err)
+	r, err := e.renderer.Render(ctx, e.identity.Tenant, j, e.rest)
+	if errors.As(err, new(*render.RefusedError)) {
+		return nil, &refusedError{err}
 	}
-	templates := engine.Engine{}
-	if e.rest != nil {
-		templates = engine.New(e.rest)
-	}
-	files, err := templates.Render(ch, v)
-	if err != nil {
-		return nil, nil, refuse("the chart does not render: %w", err)
-	}
-	for name := range files {
-		if strings.HasSuffix(name, "NOTES.txt") {
-			delete(files, name)
-		}
-	}
-	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
-	if err != nil {
-		return nil, nil, refuse("the chart renders what is not YAML: %w", err)
-	}
-	all := &bytes.Buffer{}
-	for _, m := range manifests {
-		fmt.Fprintf(all, "---\n%s\n", m.Content)
-	}
-	return hooks, all, nil
+	return r, err
 }
 
 // set leaves out the labels that are to be dropped: a first revision has none to drop.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/runtime/render"
 )
 
 var id = v1alpha1.Identity{Tenant: "acme", Environment: "dev", UID: "uid-1"}
@@ -29,7 +31,7 @@ var id = v1alpha1.Identity{Tenant: "acme", Environment: "dev", UID: "uid-1"}
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, gvk := range []schema.GroupVersionKind{
-		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Pod"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Pod"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
 		{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"}, {Group: "batch", Version: "v1", Kind: "Job"},
 	} {
 		m.Add(gvk, meta.RESTScopeNamespace)
@@ -52,27 +54,47 @@ func newEngine() (*helmEngine, *kubefake.FailingKubeClient) {
 			Releases: storage.Init(mem), KubeClient: kc,
 			Capabilities: chartutil.DefaultCapabilities.Copy(), Log: func(string, ...any) {},
 		},
-		name:  "acme-devops",
-		live:  func(*unstructured.Unstructured) (metav1.Object, error) { return nil, nil },
-		stamp: stamp{identity: id, namespace: "acme-dev", mapper: mapper()},
+		renderer: render.New(render.Limits{}),
+		name:     "acme-devops",
+		live:     func(*unstructured.Unstructured) (metav1.Object, error) { return nil, nil },
+		stamp:    stamp{identity: id, namespace: "acme-dev", mapper: mapper()},
 	}, kc
 }
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {image: {{ .Values.image | quote }}}\n"
 
+// chartOf these templates.
+func chartOf(templates ...string) *chart.Chart {
+	c := &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "runtime", Version: "1.0.0"}}
+	for i, t := range templates {
+		c.Templates = append(c.Templates, &chart.File{Name: fmt.Sprintf("templates/%d.yaml", i), Data: []byte(t)})
+	}
+	return c
+}
+
 // of returns a deployment of a chart with these templates.
-func of(image string, templates ...string) deployment {
+func of(image string, templates ...string) deployment { return ofChart(image, chartOf(templates...)) }
+
+func ofChart(image string, c *chart.Chart) deployment {
 	return deployment{
-		chart: func() (*chart.Chart, error) {
-			c := &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "runtime", Version: "1.0.0"}}
-			for i, t := range templates {
-				c.Templates = append(c.Templates, &chart.File{Name: fmt.Sprintf("templates/%d.yaml", i), Data: []byte(t)})
-			}
-			return c, nil
-		},
+		chart:  func() ([]byte, error) { return archiveOf(c) },
 		values: map[string]any{"image": image},
 		labels: map[string]string{labelRequest: image, labelFailed: unset},
 	}
+}
+
+// archiveOf a chart.
+func archiveOf(c *chart.Chart) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "chart")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file, err := chartutil.Save(c, dir)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
 }
 
 // records of the engine's release, oldest first.
@@ -96,7 +118,7 @@ func (e *helmEngine) records(t *testing.T) []string {
 func TestDeploy(t *testing.T) {
 	e, _ := newEngine()
 	for _, image := range []string{"r:1", "r:2"} {
-		if err := e.deploy(of(image, configMap)); err != nil {
+		if err := e.deploy(t.Context(), of(image, configMap)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +152,7 @@ func TestRepair(t *testing.T) {
 		"Upgrade": {
 			reason: "an upgrade that was interrupted is marked failed and followed by another",
 			before: func(t *testing.T, e *helmEngine) {
-				must(t, e.deploy(of("r:0", configMap)))
+				must(t, e.deploy(t.Context(), of("r:0", configMap)))
 				interrupt(t, e, helm.StatusPendingUpgrade)
 			},
 			want: []string{"1 superseded r:0", "2 failed r:1", "3 deployed r:2"},
@@ -138,7 +160,7 @@ func TestRepair(t *testing.T) {
 		"Rollback": {
 			reason: "so is a rollback",
 			before: func(t *testing.T, e *helmEngine) {
-				must(t, e.deploy(of("r:0", configMap)))
+				must(t, e.deploy(t.Context(), of("r:0", configMap)))
 				interrupt(t, e, helm.StatusPendingRollback)
 			},
 			want: []string{"1 superseded r:0", "2 failed r:1", "3 deployed r:2"},
@@ -146,7 +168,7 @@ func TestRepair(t *testing.T) {
 		"Uninstall": {
 			reason: "an uninstall that was interrupted is finished first",
 			before: func(t *testing.T, e *helmEngine) {
-				must(t, e.deploy(of("r:0", configMap)))
+				must(t, e.deploy(t.Context(), of("r:0", configMap)))
 				interrupt(t, e, helm.StatusUninstalling)
 			},
 			want: []string{"1 deployed r:2"},
@@ -161,7 +183,7 @@ func TestRepair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := newEngine()
 			tc.before(t, e)
-			must(t, e.deploy(of("r:2", configMap)))
+			must(t, e.deploy(t.Context(), of("r:2", configMap)))
 			if diff := cmp.Diff(tc.want, e.records(t)); diff != "" {
 				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
 			}
@@ -181,8 +203,8 @@ func interrupt(t *testing.T, e *helmEngine, status helm.Status) {
 
 func TestRollback(t *testing.T) {
 	e, kc := newEngine()
-	must(t, e.deploy(of("r:1", configMap)))
-	must(t, e.deploy(of("r:2", configMap)))
+	must(t, e.deploy(t.Context(), of("r:1", configMap)))
+	must(t, e.deploy(t.Context(), of("r:2", configMap)))
 	must(t, e.rollback(1, map[string]string{labelRequest: "r:1", labelFailed: "r:2"}, "r:2 crashes"))
 	if diff := cmp.Diff([]string{"1 superseded r:1", "2 superseded r:2", "3 deployed r:1 failed=r:2"}, e.records(t)); diff != "" {
 		t.Error(diff)
@@ -190,13 +212,13 @@ func TestRollback(t *testing.T) {
 	if image, err := e.imageOf(3); err != nil || image != "r:1" {
 		t.Errorf("got image %q, %v, want that of the first revision", image, err)
 	}
-	must(t, e.deploy(of("r:3", configMap)))
+	must(t, e.deploy(t.Context(), of("r:3", configMap)))
 	if diff := cmp.Diff([]string{"2 superseded r:2", "3 superseded r:1 failed=r:2", "4 deployed r:3"}, e.records(t)); diff != "" {
 		t.Errorf("three revisions are kept, and what failed is forgotten by what succeeds it: -want +got\n%s", diff)
 	}
 
 	kc.UpdateError = errors.New("the quota is full")
-	if err := e.deploy(of("r:4", configMap)); err == nil || errors.As(err, new(*refusedError)) {
+	if err := e.deploy(t.Context(), of("r:4", configMap)); err == nil || errors.As(err, new(*refusedError)) {
 		t.Errorf("got %v, want an error that may go away", err)
 	}
 	kc.UpdateError = nil
@@ -209,12 +231,12 @@ func TestRollback(t *testing.T) {
 func TestUninstall(t *testing.T) {
 	e, _ := newEngine()
 	must(t, e.uninstall())
-	must(t, e.deploy(of("r:1", configMap)))
+	must(t, e.deploy(t.Context(), of("r:1", configMap)))
 	must(t, e.uninstall())
 	if got := e.records(t); len(got) > 0 {
 		t.Errorf("got %v, want no record", got)
 	}
-	must(t, e.deploy(of("r:1", configMap)))
+	must(t, e.deploy(t.Context(), of("r:1", configMap)))
 	interrupt(t, e, helm.StatusPendingUpgrade)
 	must(t, e.uninstall())
 	if got := e.records(t); len(got) > 0 {
@@ -239,6 +261,8 @@ func TestRefuses(t *testing.T) {
 		}, want: "CustomResourceDefinition in runtime/crds/a.yaml"},
 		"InList":      {reason: "what hides in a list", template: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}\n", want: "in namespace default"},
 		"UnknownKind": {reason: "a kind that the cluster does not know", template: "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n", want: `Widget "w", a kind that the cluster does not know`},
+		"HelmRecord":  {reason: "a record of Helm's, which would make a release seem another", template: "apiVersion: v1\nkind: Secret\nmetadata: {name: sh.helm.release.v1.acme-devops.v9}\ntype: helm.sh/release.v1\n", want: `Secret "sh.helm.release.v1.acme-devops.v9", a record of Helm's`},
+		"Endless":     {reason: "a template that counts for ever", template: "{{ range until 2000000 }}{{ range until 2000000 }}{{ end }}{{ end }}", want: "to render: have it make less"},
 		"Broken":      {reason: "a template that does not render", template: "{{ fail \"nothing fits\" }}", want: "nothing fits"},
 		"NotYAML":     {reason: "what is not YAML", template: "a: b: c", want: "not YAML"},
 		"Schema":      {reason: "values against the schema", template: configMap, change: func(c *chart.Chart) { c.Schema = []byte(`{"required":["tenant"]}`) }, want: "the chart refuses its values"},
@@ -251,18 +275,14 @@ func TestRefuses(t *testing.T) {
 				e, _ := newEngine()
 				var want []string
 				if before != "" {
-					must(t, e.deploy(of(before, configMap)))
+					must(t, e.deploy(t.Context(), of(before, configMap)))
 				}
 				want = e.records(t)
-				d := of("r:2", tc.template)
-				if plain := d.chart; tc.change != nil {
-					d.chart = func() (*chart.Chart, error) {
-						c, err := plain()
-						tc.change(c)
-						return c, err
-					}
+				c := chartOf(tc.template)
+				if tc.change != nil {
+					tc.change(c)
 				}
-				err := e.deploy(d)
+				err := e.deploy(t.Context(), ofChart("r:2", c))
 				if !errors.As(err, new(*refusedError)) || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("%s: got %v, want it refused with %q", tc.reason, err, tc.want)
 				}
@@ -277,7 +297,7 @@ func TestRefuses(t *testing.T) {
 // TestTestHooksAreNoHooks since nobody runs them here.
 func TestTestHooksAreNoHooks(t *testing.T) {
 	e, _ := newEngine()
-	must(t, e.deploy(of("r:1", configMap, "apiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n")))
+	must(t, e.deploy(t.Context(), of("r:1", configMap, "apiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n")))
 	last, err := e.cfg.Releases.Last(e.name)
 	if err != nil {
 		t.Fatal(err)
@@ -291,5 +311,31 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestWhatIsRenderedIsWhatIsInstalled: a chart may render something else each time, so that what was checked is installed, and
+// what is gone back to is what was there, subcharts and all.
+func TestWhatIsRenderedIsWhatIsInstalled(t *testing.T) {
+	e, _ := newEngine()
+	parent := chartOf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {random: {{ randAlphaNum 20 | quote }}}\n")
+	sub := chartOf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sub}\n")
+	sub.Metadata.Name = "sub"
+	parent.AddDependency(sub)
+	must(t, e.deploy(t.Context(), ofChart("r:1", parent)))
+	first, err := e.cfg.Releases.Last(e.name)
+	must(t, err)
+	if !strings.Contains(first.Manifest, "name: sub\n") || strings.Count(first.Manifest, "random: ") != 1 {
+		t.Fatalf("installed is\n%s", first.Manifest)
+	}
+	if len(first.Chart.Templates) > 0 {
+		t.Error("the record holds templates, which nobody renders")
+	}
+	must(t, e.deploy(t.Context(), of("r:2", configMap)))
+	must(t, e.rollback(1, map[string]string{labelRequest: "r:1", labelFailed: "r:2"}, "r:2 crashes"))
+	last, err := e.cfg.Releases.Last(e.name)
+	must(t, err)
+	if diff := cmp.Diff(first.Manifest, last.Manifest); diff != "" {
+		t.Errorf("what is gone back to is not what was there: -want +got\n%s", diff)
 	}
 }

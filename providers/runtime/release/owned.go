@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/metadata"
+
+	"github.com/steading-dev/steading/providers/runtime/render"
 )
 
 // A live func returns what there is on the cluster of a rendered object, nil if it is not there.
@@ -38,7 +40,7 @@ func liveIn(ctx context.Context, m metadata.Interface, mapper meta.RESTMapper) l
 // has that object in its record all the same, and Helm, which asks whose an object is only where its record has it not,
 // would change it with the next upgrade and delete it with the release.
 func (e *helmEngine) disown(r *helm.Release) error {
-	objs, err := objectsIn([]byte(r.Manifest))
+	objs, err := render.Objects([]byte(r.Manifest))
 	if err != nil {
 		return errors.Wrapf(err, "cannot read the manifest of Helm release %s", e.name)
 	}
@@ -55,10 +57,10 @@ func (e *helmEngine) disown(r *helm.Release) error {
 	if len(ours) == len(objs) {
 		return nil
 	}
-	manifest, err := manifestOf(ours)
+	m, err := manifestOf(ours)
 	if err != nil {
 		return err
 	}
-	r.Manifest = manifest.String()
+	r.Manifest = string(m)
 	return errors.Wrapf(e.cfg.Releases.Update(r), "cannot take what is not its own out of the record of Helm release %s", e.name)
 }

@@ -14,6 +14,8 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/steading-dev/steading/providers/runtime/render"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata/fake"
 )
@@ -54,12 +56,12 @@ func TestOthersObjectsAreLeft(t *testing.T) {
 		"Upgrade": {
 			reason: "an upgrade after an install that failed",
 			status: helm.StatusFailed,
-			do:     func(e *helmEngine) error { return e.deploy(of("r:2", configMap)) },
+			do:     func(e *helmEngine) error { return e.deploy(t.Context(), of("r:2", configMap)) },
 		},
 		"UpgradeOfDeployed": {
 			reason: "an upgrade of what had an object that another release made anew",
 			status: helm.StatusDeployed,
-			do:     func(e *helmEngine) error { return e.deploy(of("r:2", configMap)) },
+			do:     func(e *helmEngine) error { return e.deploy(t.Context(), of("r:2", configMap)) },
 		},
 		"Uninstall": {
 			reason: "taking down what failed",
@@ -85,7 +87,7 @@ func TestOthersObjectsAreLeft(t *testing.T) {
 				Chart: &chart.Chart{Metadata: &chart.Metadata{Name: "runtime"}}, Manifest: fourObjects,
 			}))
 			must(t, tc.do(e))
-			objs, err := objectsIn([]byte(built.with(t, "name: ours")))
+			objs, err := render.Objects([]byte(built.with(t, "name: ours")))
 			must(t, err)
 			var left []string
 			for _, obj := range objs {
@@ -101,12 +103,12 @@ func TestOthersObjectsAreLeft(t *testing.T) {
 // TestUnknownOwner: whose an object is has to be known before anything is done.
 func TestUnknownOwner(t *testing.T) {
 	e, _ := newEngine()
-	must(t, e.deploy(of("r:1", configMap)))
+	must(t, e.deploy(t.Context(), of("r:1", configMap)))
 	e.live = func(*unstructured.Unstructured) (metav1.Object, error) {
 		return nil, errors.New("the API server is away")
 	}
 	for name, do := range map[string]func() error{
-		"upgrade": func() error { return e.deploy(of("r:2", configMap)) }, "uninstall": e.uninstall,
+		"upgrade": func() error { return e.deploy(t.Context(), of("r:2", configMap)) }, "uninstall": e.uninstall,
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "is away") {
 			t.Errorf("%s: got %v, want to hear that the owners are not known", name, err)
@@ -123,13 +125,13 @@ func TestListsAreTakenApart(t *testing.T) {
 	list := "apiVersion: v1\nkind: List\nitems:\n" +
 		"- {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}\n" +
 		"- {apiVersion: v1, kind: List, items: [{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: b}}]}\n"
-	must(t, e.deploy(of("r:1", list)))
+	must(t, e.deploy(t.Context(), of("r:1", list)))
 	last, err := e.cfg.Releases.Last(e.name)
 	must(t, err)
 	if last.Labels[labelWorkloads] != "2" {
 		t.Errorf("%s workloads are counted, want 2", last.Labels[labelWorkloads])
 	}
-	objs, err := objectsIn([]byte(last.Manifest))
+	objs, err := render.Objects([]byte(last.Manifest))
 	must(t, err)
 	for _, obj := range objs {
 		if obj.GetLabels()["steading.dev/composite-uid"] != "uid-1" {

@@ -373,7 +373,7 @@ func (e *external) deploy(ctx context.Context, p v1alpha1.ReleaseParameters, ima
 	l := labels(p.Identity)
 	l[labelRequest], l[labelFailed] = digest(p), unset
 	l[labelChoice], l[labelReason] = string(image.Choice), image.Reason
-	return image, h.deploy(deployment{
+	return image, h.deploy(ctx, deployment{
 		chart: e.source.chart(ctx, p), values: vs, labels: l,
 		description: fmt.Sprintf("version %s, %s", p.Version, p.Power),
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/internal/referred"
 	"github.com/steading-dev/steading/providers/runtime/oci"
+	"github.com/steading-dev/steading/providers/runtime/render"
 	"github.com/steading-dev/steading/providers/runtime/target"
 	"github.com/steading-dev/steading/providers/runtime/usage"
 )
@@ -42,6 +43,8 @@ type Options struct {
 	Targets *target.Targets
 	// Charts that were pulled. May be shared with who resolves them.
 	Charts *oci.ChartCache
+	// Render renders charts. May be shared likewise. Nil: a renderer with the default limits.
+	Render *render.Renderer
 	// RollbackAfter is how long the rollout of an upgrade may fail before it is rolled back. 0: [RollbackAfter].
 	RollbackAfter time.Duration
 }
@@ -53,6 +56,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Charts == nil {
 		o.Charts = &oci.ChartCache{}
+	}
+	if o.Render == nil {
+		o.Render = render.New(render.Limits{})
 	}
 	done := make(chan event.GenericEvent, 256)
 	ops := newOperations(o.Clock, func(release types.NamespacedName) { done <- releaseEvent(release) })
@@ -74,7 +80,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o: o, operations: ops, client: mgr.GetClient(), system: mgr.GetAPIReader(),
 		tracker: kit.NewTracker(mgr.GetClient(), &v1alpha1.ProviderConfigUsage{}),
 		values: referredValues{
-			reader: mgr.GetAPIReader(), watches: watches,
+			reader: mgr.GetAPIReader(), watches: watches, renderer: o.Render,
 			rights: referred.Rights{Provider: names.ProviderRuntime, Client: mgr.GetClient(), Reader: mgr.GetClient(), Uncached: mgr.GetAPIReader(), Claims: o.Claims},
 		},
 	}
@@ -189,7 +195,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Release) (managed.
 		}
 		return nil, err
 	}
-	e.client, e.cache, e.helm = t.Client, t.Cache, helmOn{t}
+	e.client, e.cache, e.helm = t.Client, t.Cache, helmOn{t, c.o.Render}
 	if crossplane.WasDeleted(mg) {
 		// Taking it down takes no config, which may be gone.
 		return e, nil
@@ -220,14 +226,17 @@ func (c *connector) config(ctx context.Context, mg *v1alpha1.Release) (v1alpha1.
 }
 
 // helmOn is Helm on a target.
-type helmOn struct{ *target.Target }
+type helmOn struct {
+	*target.Target
+	renderer *render.Renderer
+}
 
 func (h helmOn) history(ctx context.Context, p v1alpha1.ReleaseParameters) (history, error) {
 	return deployerHistory(ctx, h.Target, p)
 }
 
 func (h helmOn) engine(ctx context.Context, p v1alpha1.ReleaseParameters) (*helmEngine, error) {
-	return connectHelm(ctx, h.Target, p)
+	return connectHelm(ctx, h.Target, h.renderer, p)
 }
 
 func (h helmOn) refusal(ctx context.Context, p v1alpha1.ReleaseParameters, of types.UID, since time.Time) (string, error) {

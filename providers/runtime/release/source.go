@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"helm.sh/helm/v3/pkg/chart"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,8 +16,8 @@ import (
 
 // A source has the charts and knows of the images.
 type source interface {
-	// chart returns a function that pulls the chart asked for.
-	chart(ctx context.Context, p v1alpha1.ReleaseParameters) func() (*chart.Chart, error)
+	// chart returns a function that pulls the archive of the chart asked for.
+	chart(ctx context.Context, p v1alpha1.ReleaseParameters) func() ([]byte, error)
 	// image chooses the image for the version asked for.
 	image(ctx context.Context, p v1alpha1.ReleaseParameters) (*steading.ChosenImage, error)
 }
@@ -30,8 +29,8 @@ type registries struct {
 	charts  *oci.ChartCache
 }
 
-func (r registries) chart(ctx context.Context, p v1alpha1.ReleaseParameters) func() (*chart.Chart, error) {
-	return func() (*chart.Chart, error) {
+func (r registries) chart(ctx context.Context, p v1alpha1.ReleaseParameters) func() ([]byte, error) {
+	return func() ([]byte, error) {
 		platform, err := r.credentials(ctx, r.config.PullSecretRef)
 		if err != nil {
 			return nil, err

@@ -1,16 +1,13 @@
 package release
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"io"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -19,8 +16,8 @@ import (
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
-// A stamp is the post-renderer of every Helm action: it puts the environment's identity on each object and pod template,
-// and refuses what an environment's chart may not make.
+// A stamp puts the environment's identity on each object and pod template that a chart renders, and refuses what an
+// environment's chart may not make.
 type stamp struct {
 	identity v1alpha1.Identity
 	// component by name. Empty: it is the runtime.
@@ -48,12 +45,8 @@ func (e *refusedError) Unwrap() error { return e.err }
 
 func refuse(format string, args ...any) error { return &refusedError{fmt.Errorf(format, args...)} }
 
-// Run checks and stamps what a chart rendered.
-func (s stamp) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
-	objs, err := objectsIn(rendered.Bytes())
-	if err != nil {
-		return nil, refuse("cannot read what the chart renders: %w", err)
-	}
+// all objects that a chart rendered are checked and stamped, and written down for Helm.
+func (s stamp) all(objs []*unstructured.Unstructured) (manifest, error) {
 	for _, obj := range objs {
 		if err := s.object(obj); err != nil {
 			return nil, err
@@ -62,54 +55,17 @@ func (s stamp) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 	return manifestOf(objs)
 }
 
-// objectsIn a manifest, with those in lists one by one.
-func objectsIn(manifest []byte) ([]*unstructured.Unstructured, error) {
-	var objs []*unstructured.Unstructured
-	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
-	for {
-		doc, err := docs.Read()
-		if errors.Is(err, io.EOF) {
-			return objs, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		raw, err := yaml.YAMLToJSON(doc)
-		if err != nil {
-			return nil, err
-		}
-		if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
-			continue
-		}
-		obj := &unstructured.Unstructured{}
-		if err := obj.UnmarshalJSON(raw); err != nil {
-			return nil, err
-		}
-		if objs, err = flattened(objs, obj); err != nil {
-			return nil, err
-		}
-	}
-}
+// A manifest is what is installed. It is the post-renderer of every Helm action: what Helm renders it passes over, since it
+// was rendered before. See package render.
+type manifest []byte
 
-// flattened appends an object, or what is in it if it is a list.
-func flattened(to []*unstructured.Unstructured, obj *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	if !obj.IsList() {
-		return append(to, obj), nil
-	}
-	err := obj.EachListItem(func(item runtime.Object) error {
-		u, ok := item.(*unstructured.Unstructured)
-		if !ok {
-			return errors.Errorf("%s lists what are not objects", describe(obj))
-		}
-		var err error
-		to, err = flattened(to, u)
-		return err
-	})
-	return to, err
+// Run gives Helm the manifest.
+func (m manifest) Run(*bytes.Buffer) (*bytes.Buffer, error) {
+	return bytes.NewBuffer(bytes.Clone(m)), nil
 }
 
 // manifestOf objects, one document each.
-func manifestOf(objs []*unstructured.Unstructured) (*bytes.Buffer, error) {
+func manifestOf(objs []*unstructured.Unstructured) (manifest, error) {
 	out := &bytes.Buffer{}
 	for _, obj := range objs {
 		raw, err := yaml.Marshal(obj.Object)
@@ -119,7 +75,7 @@ func manifestOf(objs []*unstructured.Unstructured) (*bytes.Buffer, error) {
 		out.WriteString("---\n")
 		out.Write(raw)
 	}
-	return out, nil
+	return out.Bytes(), nil
 }
 
 func (s stamp) object(obj *unstructured.Unstructured) error {
@@ -137,6 +93,9 @@ func (s stamp) object(obj *unstructured.Unstructured) error {
 	if ns := obj.GetNamespace(); ns != "" && ns != s.namespace {
 		return refuse("the chart wants %s in namespace %s; an environment's charts may make objects in %s only", describe(obj), ns, s.namespace)
 	}
+	if helmRecord(obj) {
+		return refuse("the chart wants %s, a record of Helm's; an environment's charts may make none", describe(obj))
+	}
 	if s.component != "" && names.OfRuntime(s.identity.Tenant, obj.GetName()) {
 		return refuse("the chart wants %s, a name that is kept for the environment's runtime; give the component, or what its chart makes, another", describe(obj))
 	}
@@ -151,6 +110,12 @@ func (s stamp) object(obj *unstructured.Unstructured) error {
 		}
 	}
 	return s.mark(obj.Object)
+}
+
+// helmRecord reports whether an object would be one of Helm's records, by which a release could be made to seem another.
+func helmRecord(obj *unstructured.Unstructured) bool {
+	kind, _, _ := unstructured.NestedString(obj.Object, "type")
+	return obj.GetKind() == "Secret" && (strings.HasPrefix(kind, "helm.sh/") || strings.HasPrefix(obj.GetName(), "sh.helm.release."))
 }
 
 // mark an object, and the pod template in it.

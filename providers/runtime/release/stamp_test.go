@@ -1,13 +1,14 @@
 package release
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/steading-dev/steading/providers/runtime/render"
 )
 
 func TestStamp(t *testing.T) {
@@ -41,16 +42,17 @@ metadata: {name: m}
 data: {number: "9007199254740993"}
 `
 	s := stamp{identity: id, namespace: "acme-dev", mapper: mapper()}
-	out, err := s.Run(bytes.NewBufferString(rendered))
-	if err != nil {
-		t.Fatal(err)
-	}
+	objs, err := render.Objects([]byte(rendered))
+	must(t, err)
+	m, err := s.all(objs)
+	must(t, err)
+	out := string(m)
 	want := map[string][][]string{
 		"Deployment": {{"metadata"}, {"spec", "template", "metadata"}},
 		"CronJob":    {{"metadata"}, {"spec", "jobTemplate", "metadata"}, {"spec", "jobTemplate", "spec", "template", "metadata"}},
 		"ConfigMap":  {{"metadata"}},
 	}
-	for _, doc := range strings.Split(out.String(), "---\n")[1:] {
+	for _, doc := range strings.Split(out, "---\n")[1:] {
 		obj := map[string]any{}
 		if err := yaml.Unmarshal([]byte(doc), &obj); err != nil {
 			t.Fatal(err)
@@ -77,7 +79,7 @@ data: {number: "9007199254740993"}
 	if diff := cmp.Diff(map[string][][]string{}, want); diff != "" {
 		t.Errorf("not all objects came out: %s", diff)
 	}
-	if strings.Contains(out.String(), "matchLabels:\n      app: d\n      steading") {
+	if strings.Contains(out, "matchLabels:\n      app: d\n      steading") {
 		t.Error("selectors never change")
 	}
 }

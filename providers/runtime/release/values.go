@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -22,6 +23,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/internal/referred"
+	"github.com/steading-dev/steading/providers/runtime/render"
 )
 
 const (
@@ -55,6 +57,8 @@ type referredValues struct {
 	reader  client.Reader // uncached
 	rights  referred.Rights
 	watches *referred.Watches
+	// renderer reads what YAML could blow up.
+	renderer *render.Renderer
 }
 
 func rightOf(p v1alpha1.ReleaseParameters) *rbacv1.RoleBinding {
@@ -118,10 +122,9 @@ func (r referredValues) read(ctx context.Context, p v1alpha1.ReleaseParameters) 
 		if err != nil {
 			return nil, s, err
 		}
-		values := map[string]any{}
-		if err := yaml.Unmarshal(raw, &values); err != nil {
-			// The parser's error may quote a line.
-			return nil, s, unusable("key %s of %s %s is not a YAML table of values: correct it", keyOfValues(from), from.Kind, from.Name)
+		values, err := r.parse(ctx, p, from, raw)
+		if err != nil {
+			return nil, s, err
 		}
 		if from.Kind == kindSecret {
 			s.add(values)
@@ -129,6 +132,26 @@ func (r referredValues) read(ctx context.Context, p v1alpha1.ReleaseParameters) 
 		merged = merge(values, merged)
 	}
 	return merged, s, nil
+}
+
+// parse the values of one object. Errors do not quote them.
+func (r referredValues) parse(ctx context.Context, p v1alpha1.ReleaseParameters, from steading.ValuesFrom, raw []byte) (map[string]any, error) {
+	values := map[string]any{}
+	var err error
+	if bytes.ContainsRune(raw, '&') {
+		// It may have anchors, and aliases that make it as large as they like.
+		if raw, err = r.renderer.Values(ctx, p.Identity.Tenant, raw); err != nil && !errors.As(err, new(*render.RefusedError)) {
+			return nil, errors.Wrapf(err, "cannot read key %s of %s %s", keyOfValues(from), from.Kind, from.Name)
+		}
+		if err != nil {
+			return nil, unusable("key %s of %s %s cannot be used: %v: correct it", keyOfValues(from), from.Kind, from.Name, err)
+		}
+	}
+	if err := yaml.Unmarshal(raw, &values); err != nil {
+		// The parser's error may quote a line.
+		return nil, unusable("key %s of %s %s is not a YAML table of values: correct it", keyOfValues(from), from.Kind, from.Name)
+	}
+	return values, nil
 }
 
 // raw values of one object.

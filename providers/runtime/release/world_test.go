@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
-	"helm.sh/helm/v3/pkg/chart"
 	kubefake "helm.sh/helm/v3/pkg/kube/fake"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
@@ -133,8 +132,8 @@ func (f fakeHelm) refusal(_ context.Context, _ v1alpha1.ReleaseParameters, of ty
 
 type fakeSource struct{ w *world }
 
-func (f fakeSource) chart(context.Context, v1alpha1.ReleaseParameters) func() (*chart.Chart, error) {
-	return func() (*chart.Chart, error) {
+func (f fakeSource) chart(context.Context, v1alpha1.ReleaseParameters) func() ([]byte, error) {
+	return func() ([]byte, error) {
 		if f.w.chartErr != nil {
 			return nil, f.w.chartErr
 		}
