@@ -62,8 +62,8 @@ func (l Limits) holdIn() error {
 	// Where memory is short all the same, it is this process that goes, not the provider.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	for resource, most := range map[int]uint64{
-		syscall.RLIMIT_DATA:   uint64(l.Memory), //nolint:gosec // It is positive.
-		syscall.RLIMIT_CPU:    uint64(l.CPU / time.Second),
+		syscall.RLIMIT_DATA:   uint64(l.Memory),            //nolint:gosec // It is positive.
+		syscall.RLIMIT_CPU:    uint64(l.CPU / time.Second), //nolint:gosec // It is positive.
 		syscall.RLIMIT_NOFILE: maxFiles,
 		syscall.RLIMIT_FSIZE:  0,
 		syscall.RLIMIT_CORE:   0,

@@ -172,14 +172,14 @@ func TestLooksUpThroughTheProvider(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
 		case "/api/v1":
-			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"secrets","namespaced":true,"kind":"Secret","verbs":["get"]}]}`)
+			_, _ = fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"secrets","namespaced":true,"kind":"Secret","verbs":["get"]}]}`)
 		case "/api/v1/namespaces/acme-dev/secrets/there":
-			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"there"},"data":{"a":"Yg=="}}`)
+			_, _ = fmt.Fprint(w, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"there"},"data":{"a":"Yg=="}}`)
 		case "/api/v1/namespaces/acme-dev/secrets/large":
 			_, _ = w.Write(bytes.Repeat([]byte{' '}, maxLookedUp+1))
 		default:
 			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"secrets \"denied\" is forbidden","reason":"Forbidden","code":403}`)
+			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"secrets \"denied\" is forbidden","reason":"Forbidden","code":403}`)
 		}
 	}))
 	t.Cleanup(server.Close)
