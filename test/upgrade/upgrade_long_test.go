@@ -13,6 +13,7 @@ import (
 	xppkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -50,8 +51,11 @@ func TestUpgradeAndBack(t *testing.T) {
 	install(t, first)
 	live.wantUntouched(t, "after going back", dev, night)
 	harness.Eventually(t, "the version before says that pools are not its", func(ctx context.Context) error {
-		return poolSays(ctx, pool, "does not compose")
+		return compositeSays(ctx, pool, "does not compose")
 	})
+	if err := poolSays(t.Context(), pool, "FatalError"); err != nil {
+		t.Errorf("the claim does not show that something is wrong: %v", err)
+	}
 
 	install(t, second)
 	live.wantUntouched(t, "after the second upgrade", dev, night)
@@ -185,23 +189,32 @@ func pool(tenant string) *steading.RunnerPool {
 	return pool
 }
 
-// poolSays is an error unless a condition of the pool, or an event on it, has the word.
+// poolSays is an error unless a condition of the pool has the word.
 func poolSays(ctx context.Context, pool *steading.RunnerPool, word string) error {
 	if err := suite.Reload(ctx, pool); err != nil {
 		return err
 	}
-	said := fmt.Sprintf("%+v", pool.Status.Conditions)
-	events := &corev1.EventList{}
-	if err := suite.Admin.List(ctx, events, client.InNamespace(pool.Namespace)); err != nil {
+	return wantWord(fmt.Sprintf("%+v", pool.Status.Conditions), word)
+}
+
+// compositeSays is an error unless a condition of the pool's composite has the word: Crossplane says there what a function could
+// not do, and on the claim that there was something.
+func compositeSays(ctx context.Context, pool *steading.RunnerPool, word string) error {
+	composites := &unstructured.UnstructuredList{}
+	composites.SetGroupVersionKind(steading.GroupVersion.WithKind(steading.XRunnerPoolKind + "List"))
+	if err := suite.Admin.List(ctx, composites, client.MatchingLabels{"crossplane.io/claim-namespace": pool.Namespace, "crossplane.io/claim-name": pool.Name}); err != nil {
 		return err
 	}
-	if strings.Contains(said, word) {
-		return nil
+	if len(composites.Items) != 1 {
+		return fmt.Errorf("it has %d composites", len(composites.Items))
 	}
-	for _, e := range events.Items {
-		if e.InvolvedObject.Name == pool.Name && strings.Contains(e.Message, word) {
-			return nil
-		}
+	conditions, _, err := unstructured.NestedSlice(composites.Items[0].Object, "status", "conditions")
+	return errors.Join(err, wantWord(fmt.Sprint(conditions), word))
+}
+
+func wantWord(conditions, word string) error {
+	if !strings.Contains(conditions, word) {
+		return errors.New("the conditions are " + conditions)
 	}
-	return errors.New("its conditions are " + said)
+	return nil
 }
