@@ -43,7 +43,10 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	rsp := response.To(req, compose.TTLNotReady)
 	composer, ok := f.composers[xr.GroupVersionKind()]
 	if !ok {
-		response.Fatal(rsp, fmt.Errorf("function-steading does not compose %s; it composes %s", xr.GroupVersionKind(), f.kinds()))
+		err := fmt.Errorf("function-steading does not compose %s; it composes %s", xr.GroupVersionKind(), f.kinds())
+		// Crossplane keeps what is fatal from the claim, as after a rollback to a version that does not know its kind yet.
+		response.Warning(rsp, err).TargetCompositeAndClaim()
+		response.Fatal(rsp, err)
 		f.metrics.observe("unknown", "fatal", time.Since(start))
 		return rsp, nil
 	}

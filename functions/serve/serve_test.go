@@ -123,8 +123,12 @@ func TestUnknownKindIsFatalAndSaysWhatIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := rsp.GetResults()[0]; r.GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(r.GetMessage(), "XEnvironment, XRunnerPool, XTenant") {
-		t.Errorf("result %v", r)
+	said, fatal := rsp.GetResults()[0], rsp.GetResults()[1]
+	if fatal.GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(fatal.GetMessage(), "XEnvironment, XRunnerPool, XTenant") {
+		t.Errorf("result %v", fatal)
+	}
+	if said.GetTarget() != fnv1.Target_TARGET_COMPOSITE_AND_CLAIM || said.GetMessage() != fatal.GetMessage() {
+		t.Errorf("the claim is told %v", said)
 	}
 }
 
