@@ -46,6 +46,9 @@ func WantNothingOwned(t *testing.T, cfg *rest.Config, uid string) {
 // ourNames are in the names, labels and annotations of all that is ours and of nothing else.
 var ourNames = []string{"steading", names.ProviderRuntime, names.ProviderForgejo}
 
+// testNode begins the names of what a local control plane brings along, as its provisioner of volumes.
+const testNode = "steading-local:"
+
 // WantNothingOfOurs lists every kind of a cluster until there is nothing of ours in it: no kind of ours, and no object with a name
 // of ours, or one that is given, in its name, its namespace, or its labels and annotations. Events pass by themselves.
 func WantNothingOfOurs(t *testing.T, cfg *rest.Config, given ...string) {
@@ -53,7 +56,7 @@ func WantNothingOfOurs(t *testing.T, cfg *rest.Config, given ...string) {
 	Eventually(t, "nothing is left", func(ctx context.Context) error {
 		var left []string
 		for _, o := range everything(ctx, t, cfg, metav1.ListOptions{}) {
-			if o.kind != "Event" && o.mentions(slices.Concat(ourNames, given)) {
+			if o.kind != "Event" && !strings.HasPrefix(o.Name, testNode) && o.mentions(slices.Concat(ourNames, given)) {
 				left = append(left, o.String())
 			}
 		}
