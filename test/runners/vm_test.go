@@ -131,7 +131,7 @@ func TestAMachineThatStaysOnIsHalted(t *testing.T) {
 	t.Parallel()
 	c, w := newCloud(t), newWorld(t, "stayson")
 	c.SetFault(kubevirt.Fault{Kind: kubevirt.FaultStaysOn, Machines: w.ofPool()})
-	w.queue(t, 1, "")
+	w.queue(t, 1, "sleep: 12s") // Longer than a poll: what nobody saw work, and does not end, was never there.
 	p := w.machinePool(1, "")
 	suite.Create(t, p)
 	w.waitJobs(t)

@@ -72,8 +72,7 @@ func (i *instances) step(ctx context.Context, vmi *kubevirtv1.VirtualMachineInst
 		}
 		return i.leave(ctx, vmi)
 	case phase == kubevirtv1.Running:
-		i.live(vmi)
-		return 0, nil
+		return 0, i.live(ctx, vmi)
 	case goes:
 		vmi.Status.Phase = kubevirtv1.Failed
 		return 0, nil
@@ -160,18 +159,18 @@ func (i *instances) boot(ctx context.Context, vmi *kubevirtv1.VirtualMachineInst
 	return 0, nil
 }
 
-// live as long as the guest does.
-func (i *instances) live(vmi *kubevirtv1.VirtualMachineInstance) {
+// live as long as the guest does. Then its pod has ended, too, and counts against no quota.
+func (i *instances) live(ctx context.Context, vmi *kubevirtv1.VirtualMachineInstance) error {
 	g := i.guest(vmi)
 	if g == nil { // It ran in a process that is gone.
 		vmi.Status.Phase = kubevirtv1.Failed
-		return
+		return nil
 	}
 	if vmi.DeletionTimestamp != nil {
 		g.leave(time.Duration(ptr.Deref(vmi.Spec.TerminationGracePeriodSeconds, defaultGrace)) * time.Second)
 	}
 	if !g.over() {
-		return
+		return nil
 	}
 	vmi.Status.Phase = kubevirtv1.Succeeded
 	// One that was not asked to power off, because it had no time to, is destroyed well; one that did not in time is not.
@@ -180,6 +179,11 @@ func (i *instances) live(vmi *kubevirtv1.VirtualMachineInstance) {
 	}
 	say(vmi, kubevirtv1.VirtualMachineInstanceReady, corev1.ConditionFalse, kubevirtv1.PodTerminatingReason, "virt-launcher pod is terminating")
 	unsay(vmi, kubevirtv1.VirtualMachineInstanceAgentConnected)
+	pod := launcher(vmi)
+	if err := i.reader.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(i.tell(ctx, pod, corev1.PodSucceeded))
 }
 
 // leave when the instance is deleted and over: its pod goes, then its finalizer.

@@ -211,9 +211,13 @@ func TestOnce(t *testing.T) {
 	if s := w.vm().Status; s.PrintableStatus != kubevirtv1.VirtualMachineStatusStopped || s.RunStrategy != kubevirtv1.RunStrategyOnce {
 		t.Errorf("the machine is %+v", s)
 	}
+	l := &corev1.PodList{}
+	must(t, w.List(t.Context(), l))
+	if len(l.Items) != 1 || l.Items[0].Status.Phase != corev1.PodSucceeded {
+		t.Errorf("its pods are %+v", l.Items)
+	}
 	must(t, w.Delete(t.Context(), w.vm()))
 	w.until("it is gone", func() bool { return w.vm() == nil && w.vmi() == nil })
-	l := &corev1.PodList{}
 	must(t, w.List(t.Context(), l))
 	if len(l.Items) > 0 {
 		t.Errorf("there is pod %s still", l.Items[0].Name)
