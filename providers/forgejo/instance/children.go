@@ -180,13 +180,23 @@ func (c children) credentials(ctx context.Context, mg *v1alpha1.RunnerInstance) 
 	return s, nil
 }
 
-func (c children) deleteCredentials(ctx context.Context, mg *v1alpha1.RunnerInstance) error {
+// deleteCredentials of the runner, which have this UID if it is known.
+func (c children) deleteCredentials(ctx context.Context, mg *v1alpha1.RunnerInstance, known types.UID) error {
+	key := child.CredentialsKey(mg)
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: known}}
+	if known != "" {
+		err := c.client.Delete(ctx, s, client.Preconditions{UID: &known})
+		if !kerrors.IsConflict(err) {
+			return errors.Wrapf(client.IgnoreNotFound(err), "cannot delete the runner's credential %s", key)
+		}
+		// It was made anew since.
+	}
 	s, err := c.credentials(ctx, mg)
 	if err != nil || s == nil {
 		return err
 	}
 	err = client.IgnoreNotFound(c.client.Delete(ctx, s, client.Preconditions{UID: ptr.To(s.UID)}))
-	return errors.Wrapf(err, "cannot delete the runner's credential %s", child.CredentialsKey(mg))
+	return errors.Wrapf(err, "cannot delete the runner's credential %s", key)
 }
 
 // namespaceGoing reports whether the job namespace is gone, or about to: then so is all that is in it, and nobody has a right there.

@@ -127,7 +127,12 @@ func (e *external) description(mg *v1alpha1.RunnerInstance) string {
 // writeCredentials of a registration. Those of an earlier one, which cannot be changed, are deleted first.
 func (e *external) writeCredentials(ctx context.Context, mg *v1alpha1.RunnerInstance, r api.Registration) error {
 	for range 2 {
-		err := e.children.client.Create(ctx, child.Credentials(mg, child.Registration{ID: r.ID, UUID: r.UUID, Token: r.Token}))
+		s := child.Credentials(mg, child.Registration{ID: r.ID, UUID: r.UUID, Token: r.Token})
+		err := e.children.client.Create(ctx, s)
+		if err == nil {
+			e.mark.secret, e.mark.seen = s.UID, e.o.Clock.Now()
+			return nil
+		}
 		if !kerrors.IsAlreadyExists(err) {
 			return e.final(ctx, mg, errors.Wrap(err, "cannot write the runner's credential"))
 		}
@@ -152,6 +157,10 @@ func (e *external) makeChild(ctx context.Context, mg *v1alpha1.RunnerInstance) e
 		return e.fail(ctx, mg, err)
 	}
 	err = client.WithFieldValidation(e.children.client, "Strict").Create(ctx, o)
+	if err == nil {
+		e.mark.child = o.GetUID()
+		return nil
+	}
 	if !kerrors.IsAlreadyExists(err) {
 		return e.final(ctx, mg, errors.Wrapf(err, "cannot make what the runner runs in, %s", child.Key(mg)))
 	}

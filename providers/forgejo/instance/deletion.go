@@ -94,7 +94,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.RunnerInstance) (man
 	kit.After(ctx, retry)
 	err := errors.Join(
 		e.unlessNamespaceGoes(ctx, mg, e.children.delete(ctx, mg)),
-		e.unlessNamespaceGoes(ctx, mg, e.children.deleteCredentials(ctx, mg)))
+		e.unlessNamespaceGoes(ctx, mg, e.children.deleteCredentials(ctx, mg, e.mark.secret)))
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}

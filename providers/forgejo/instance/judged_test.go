@@ -201,7 +201,7 @@ func TestVerdictsOnRunners(t *testing.T) {
 				w.runner()
 				w.converge()
 				must(w.t, w.Delete(w.t.Context(), w.secret()))
-				w.later(time.Second)
+				w.later(recheck)
 			},
 			want: v1alpha1.CredentialsLost, message: "the Secret with its credential was deleted before it had started", stopped: true,
 		},

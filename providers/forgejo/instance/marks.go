@@ -15,6 +15,13 @@ type mark struct {
 	// gone, ended and idle are since when the registration is gone, the runner ended, and an answer of the server said that it
 	// has no job.
 	gone, ended, idle time.Time
+	// secret is the credential, and seen when it was last known to be there.
+	secret types.UID
+	seen   time.Time
+	// spent is whether the credential was deleted after the verdict.
+	spent bool
+	// child was made by this process.
+	child types.UID
 	// tasks ran when idle began, of those that the runner could have.
 	tasks map[int64]bool
 }

@@ -86,6 +86,11 @@ func (e *external) observeUndecided(ctx context.Context, mg *v1alpha1.RunnerInst
 // observeChild notes what is seen of the child, and reports whether there ever was one.
 func (e *external) observeChild(ctx context.Context, mg *v1alpha1.RunnerInstance) (made bool, err error) {
 	st := &mg.Status.AtProvider
+	if made := e.mark.child; made != "" && st.Child == nil {
+		// It was made a moment ago: caches need not have it, and the API server need not be asked.
+		st.Child, e.child = reference(mg, made), child.State{Phase: child.Starting, UID: made}
+		return true, nil
+	}
 	if e.child, err = e.children.state(ctx, mg); err != nil {
 		return false, err
 	}
@@ -249,13 +254,27 @@ func (e *external) sighted(ctx context.Context, mg *v1alpha1.RunnerInstance) (ve
 		s.idleFor = now.Sub(e.mark.idle)
 	}
 	if st.Child != nil && e.child.Phase == child.Starting && !s.online {
-		secret, err := e.children.credentials(ctx, mg)
-		if err != nil {
+		var err error
+		if s.credentialsLost, err = e.credentialsLost(ctx, mg); err != nil {
 			return verdict{}, err
 		}
-		s.credentialsLost = secret == nil
 	}
 	return s.judge(), nil
+}
+
+// recheck of a credential that a child which starts needs. It cannot be watched: the provider may not list Secrets everywhere.
+const recheck = 30 * time.Second
+
+// credentialsLost reports whether the credential is gone, as far as it was looked lately.
+func (e *external) credentialsLost(ctx context.Context, mg *v1alpha1.RunnerInstance) (bool, error) {
+	if now := e.o.Clock.Now(); now.Sub(e.mark.seen) >= recheck {
+		secret, err := e.children.credentials(ctx, mg)
+		if err != nil || secret == nil {
+			return err == nil, err
+		}
+		e.mark.secret, e.mark.seen = secret.UID, now
+	}
+	return false, nil
 }
 
 // conclude writes a verdict down, before anything follows from it.

@@ -20,7 +20,7 @@ const stopping = 30 * time.Second
 func (e *external) Update(ctx context.Context, mg *v1alpha1.RunnerInstance) (managed.ExternalUpdate, error) {
 	st := &mg.Status.AtProvider
 	deregistered := e.deregister(ctx, mg)
-	deleted := e.unlessNamespaceGoes(ctx, mg, e.children.deleteCredentials(ctx, mg))
+	deleted := e.spend(ctx, mg)
 	quiet, stopped := e.quiet(ctx, mg)
 	if err := errors.Join(deregistered, deleted, stopped); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -30,6 +30,16 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.RunnerInstance) (man
 		e.forget(mg)
 	}
 	return managed.ExternalUpdate{}, nil
+}
+
+// spend the credential, once.
+func (e *external) spend(ctx context.Context, mg *v1alpha1.RunnerInstance) error {
+	if e.mark.spent {
+		return nil
+	}
+	err := e.unlessNamespaceGoes(ctx, mg, e.children.deleteCredentials(ctx, mg, e.mark.secret))
+	e.mark.spent = err == nil
+	return err
 }
 
 // deregister the runner, unless the server said that it is gone.

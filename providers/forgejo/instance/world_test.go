@@ -79,6 +79,8 @@ type world struct {
 
 	// calls that changed anything, in order.
 	calls []string
+	// requests to the API server: writes, and reads that no cache answers.
+	requests []string
 	// budget of calls until the process dies; negative: it lives on. The last one may take effect and its answer be lost.
 	budget int
 	lost   bool
@@ -136,7 +138,7 @@ func (w *world) restart() {
 	}
 	c := &connector{
 		o: o, servers: w, marks: &marks{}, letGoAfter: 2 * time.Minute,
-		children: children{client: w, cached: w, uncached: w},
+		children: children{client: w, cached: w, uncached: uncached{w}},
 		tracker:  kit.NewTracker(w, &v1alpha1.ProviderConfigUsage{}),
 	}
 	mgr := &fake.Manager{Client: w, Scheme: w.Scheme()}
@@ -170,6 +172,7 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 	if kind == "Event" || kind == "ProviderConfigUsage" {
 		return do()
 	}
+	w.requests = append(w.requests, verb+" "+kind)
 	return w.call(verb+" "+kind, func() error {
 		if err := w.served(o); err != nil {
 			return err
@@ -181,6 +184,21 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 		}
 		return do()
 	})
+}
+
+// uncached reads go to the API server.
+type uncached struct{ w *world }
+
+func (u uncached) Get(ctx context.Context, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	_, kind, _ := strings.Cut(fmt.Sprintf("%T", o), ".")
+	u.w.requests = append(u.w.requests, "get "+kind)
+	return u.w.Get(ctx, k, o, opts...)
+}
+
+func (u uncached) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+	_, kind, _ := strings.Cut(fmt.Sprintf("%T", l), ".")
+	u.w.requests = append(u.w.requests, "list "+kind)
+	return u.w.List(ctx, l, opts...)
 }
 
 // served returns the error of a kind that the API server does not have.
