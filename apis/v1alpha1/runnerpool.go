@@ -270,8 +270,9 @@ const (
 // RunnerPod runs each job in a pod of a batch/v1 Job. An init container copies the runner's program out of runnerImage, so
 // that the job's image can be any.
 type RunnerPod struct {
-	// RunnerImage holds the program forgejo-runner. Default: the operator's, in the ClusterProviderConfig. A change drains
-	// the runners that are out, but for those with a job in hand.
+	// RunnerImage holds the program forgejo-runner. Give it by digest: what a tag such as :12 stands for may change from one
+	// job to the next, without anything here being changed. Default: the operator's, in the ClusterProviderConfig. A change
+	// drains the runners that are out, but for those with a job in hand.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	RunnerImage string `json:"runnerImage,omitempty"`

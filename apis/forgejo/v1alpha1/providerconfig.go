@@ -7,8 +7,9 @@ import (
 
 // ProviderConfigSpec is what the operator sets for all runner pools.
 type ProviderConfigSpec struct {
-	// RunnerImage holds the program /bin/forgejo-runner, for pools of pods that name none. Give it by digest. Without it
-	// such pools say RunnerImageMissing. A change is taken up by the runners made from then on, and drains idle ones.
+	// RunnerImage holds the program /bin/forgejo-runner, for pools of pods that name none. Give it by digest:
+	// what a tag stands for may change unseen, and with it the program that is given the credential of every runner. Without
+	// it such pools say RunnerImageMissing. A change is taken up by the runners made from then on, and drains idle ones.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	RunnerImage string `json:"runnerImage,omitempty"`

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -63,6 +65,12 @@ type RunnerStatus struct {
 	// and do not raise it again.
 	// +optional
 	Raised int64 `json:"raised,omitempty"`
+
+	// Namespaces that runners of the pool were made in, the present jobNamespace among them, sorted. One that is not that any
+	// more stays until nothing of the pool is left there.
+	// +optional
+	// +listType=set
+	Namespaces []string `json:"namespaces,omitempty"`
 }
 
 // GetCondition of a type.
@@ -70,6 +78,13 @@ func (r *Runner) GetCondition(t xpv2.ConditionType) xpv2.Condition { return r.St
 
 // SetConditions replaces conditions by type.
 func (r *Runner) SetConditions(c ...xpv2.Condition) { r.Status.SetConditions(c...) }
+
+// JobNamespaces are the present one and those in which something of the pool may be left, sorted.
+func (r *Runner) JobNamespaces() []string {
+	all := append(slices.Clone(r.Status.Namespaces), r.Spec.ForProvider.Settings.JobNamespace)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // RunnerList is a list of runners.
 //

@@ -34,8 +34,13 @@ import (
 type world struct {
 	t *testing.T
 	client.WithWatch
+	clock.Clock
+	// slept is how long nothing happened.
+	slept time.Duration
 	g     *Guard
 	calls []string
+	// reads of single objects.
+	reads int
 	// forbidden is how often the provider's right is not known yet.
 	forbidden int
 	// noRight is whether it has none at all.
@@ -48,10 +53,11 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, metav1.AddMetaToScheme} {
 		must(t, add(s))
 	}
-	w := &world{t: t}
+	w := &world{t: t, Clock: clock.RealClock{}}
 	w.WithWatch = clientfake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				w.reads++
 				switch o.(type) {
 				case *corev1.ResourceQuota, *corev1.ServiceAccount, *networkingv1.NetworkPolicy:
 					if w.forbidden--; w.forbidden >= 0 || w.noRight {
@@ -73,9 +79,12 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 				return c.Delete(ctx, o, opts...)
 			},
 		}).Build()
-	w.g = New(w, w, clock.RealClock{})
+	w.g = New(w, w, w)
 	return w
 }
+
+// Now is later by what was slept through.
+func (w *world) Now() time.Time { return w.Clock.Now().Add(w.slept) }
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -125,10 +134,10 @@ func (w *world) standing(ns string) []client.Object {
 	return found
 }
 
-func (w *world) pods(ns string) int64 {
+func (w *world) pods() int64 {
 	w.t.Helper()
 	q := &corev1.ResourceQuota{}
-	must(w.t, w.Get(w.t.Context(), client.ObjectKey{Namespace: ns, Name: names.RunnerGuard}, q))
+	must(w.t, w.Get(w.t.Context(), client.ObjectKey{Namespace: "acme-ci", Name: names.RunnerGuard}, q))
 	return q.Spec.Hard.Pods().Value()
 }
 
@@ -172,15 +181,15 @@ func TestPoolsShareTheQuota(t *testing.T) {
 	linux, bsd := pool("linux", "acme-ci", 20), pool("bsd", "acme-ci", 4)
 	w := newWorld(t, ci("acme-ci"), linux, bsd, pool("other", "acme-other", 100), runner())
 	must(t, w.g.Ensure(t.Context(), linux))
-	if got := w.pods("acme-ci"); got != 24 {
+	if got := w.pods(); got != 24 {
 		t.Errorf("room for %d pods, want 24", got)
 	}
 	must(t, w.g.Ensure(t.Context(), pool("linux", "acme-ci", 30)))
-	if got := w.pods("acme-ci"); got != 34 {
+	if got := w.pods(); got != 34 {
 		t.Errorf("room for %d pods, want 34: the pool at hand is as it is now, whatever the cache has", got)
 	}
 	must(t, w.g.Release(t.Context(), linux))
-	if got := w.pods("acme-ci"); got != 4 {
+	if got := w.pods(); got != 4 {
 		t.Errorf("room for %d pods, want 4", got)
 	}
 	must(t, w.Delete(t.Context(), linux))
@@ -293,6 +302,7 @@ func TestGuardRailsAreRepaired(t *testing.T) {
 				tc.change(o)
 				must(t, w.Update(t.Context(), o))
 			}
+			w.slept += again
 			must(t, w.g.Ensure(t.Context(), r))
 			after := w.standing("acme-ci")
 			if len(after) != len(before) {
@@ -307,6 +317,63 @@ func TestGuardRailsAreRepaired(t *testing.T) {
 				t.Errorf("%s: -before, +after:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestWhatStandsIsLookedAtSeldom: a look at the queue costs no request, until something suggests one.
+func TestWhatStandsIsLookedAtSeldom(t *testing.T) {
+	w := newWorld(t, ci("acme-ci"), ci("acme-unused"))
+	r := pool("linux", "acme-ci", 20)
+	must(t, w.g.Ensure(t.Context(), r))
+	reads := func(r *v1alpha1.Runner) int {
+		t.Helper()
+		w.reads = 0
+		must(t, w.g.Ensure(t.Context(), r))
+		return w.reads - 1 // The namespace is read from the cache.
+	}
+	for range 3 {
+		w.slept += 30 * time.Second
+		if n := reads(r); n != 0 {
+			t.Errorf("%d reads, though nothing changed", n)
+		}
+	}
+	if n := reads(pool("linux", "acme-ci", 30)); n != 4 || w.pods() != 30 {
+		t.Errorf("%d reads for another maximum, and room for %d pods", n, w.pods())
+	}
+	i := runner()
+	i.Status.AtProvider.Phase, i.Status.AtProvider.Reason = v1alpha1.RunnerFailed, v1alpha1.CreateFailed
+	i.Status.AtProvider.CompletionTime = new(metav1.NewTime(w.Now()))
+	must(t, w.Create(t.Context(), i))
+	if n := reads(pool("linux", "acme-ci", 30)); n != 4 {
+		t.Errorf("%d reads after a runner that could not be made", n)
+	}
+	w.slept += again
+	if n := reads(pool("linux", "acme-ci", 30)); n != 4 {
+		t.Errorf("%d reads after a while", n)
+	}
+}
+
+// TestAFormerNamespaceStandsUntilItIsSwept: by the guard rails the provider may take what is left away.
+func TestAFormerNamespaceStandsUntilItIsSwept(t *testing.T) {
+	w := newWorld(t, ci("acme-ci"), ci("acme-new"))
+	must(t, w.g.Ensure(t.Context(), pool("linux", "acme-ci", 20)))
+	r := pool("linux", "acme-new", 20)
+	r.Status.Namespaces = []string{"acme-ci", "acme-new"}
+	must(t, w.g.Ensure(t.Context(), r))
+	if n := len(w.standing("acme-ci")); n != 4 {
+		t.Errorf("%d guard rails stand where something may be left", n)
+	}
+	swept := r.DeepCopy()
+	swept.Status.Namespaces = []string{"acme-new"}
+	must(t, w.g.Ensure(t.Context(), swept))
+	if n := len(w.standing("acme-ci")); n != 0 {
+		t.Errorf("%d guard rails stand where nothing is left", n)
+	}
+
+	must(t, w.g.Ensure(t.Context(), pool("linux", "acme-ci", 20)))
+	must(t, w.g.Release(t.Context(), r))
+	if a, b := len(w.standing("acme-ci")), len(w.standing("acme-new")); a != 0 || b != 0 {
+		t.Errorf("the pool is gone, and %d and %d guard rails stand", a, b)
 	}
 }
 

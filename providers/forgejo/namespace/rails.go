@@ -137,6 +137,8 @@ func network(ns string) rail {
 
 // putUp the guard rails, or repair them.
 func (g *Guard) putUp(ctx context.Context, tenant, ns string, most int64) error {
+	delete(g.stood, ns)
+	delete(g.down, ns)
 	for _, r := range rails(tenant, ns, most) {
 		made, err := g.put(ctx, tenant, r)
 		if err != nil {
@@ -199,6 +201,7 @@ func (g *Guard) known(ctx context.Context, ns string) error {
 
 // takeDown the guard rails that are ours, the provider's own right last. Where it has none there is nothing left that is ours.
 func (g *Guard) takeDown(ctx context.Context, tenant, ns string) error {
+	delete(g.stood, ns)
 	all := rails(tenant, ns, 0)
 	right := all[0]
 	if err := g.uncached.Get(ctx, client.ObjectKeyFromObject(right.want), right.have); err != nil {

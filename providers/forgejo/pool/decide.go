@@ -56,6 +56,8 @@ type Decision struct {
 	Plan Plan
 	// Live, Available and Active runners, before anything is done.
 	Live, Available, Active int
+	// Waiting are the jobs that wait, less those that runners took since the look.
+	Waiting int
 	// Unserved are the jobs that have no runner yet and get none now.
 	Unserved int
 }
@@ -65,6 +67,7 @@ func Decide(s State) Decision {
 	snap := snapshotOf(s)
 	d := Decision{Plan: s.Plan, Drain: drained(s), Delete: beyond(s)}
 	d.count(s, snap)
+	d.Waiting = max(0, len(s.Jobs)-takenSince(s, snap))
 	if s.Look == nil {
 		return d
 	}
@@ -86,6 +89,20 @@ func Decide(s State) Decision {
 		}
 	}
 	return d
+}
+
+// takenSince counts the jobs which the look saw waiting and that runners of the pool took since.
+func takenSince(s State, snap snapshot) int {
+	n := 0
+	for k := range s.Instances {
+		i := &s.Instances[k]
+		through := judged(i) && i.Status.AtProvider.Reason == forgejov1.RunnerConsumed
+		since := i.Status.AtProvider.ActiveTime != nil && !snap.before(i.Status.AtProvider.ActiveTime.Time)
+		if (through || since) && snap.available(i) {
+			n++
+		}
+	}
+	return n
 }
 
 // count the runners as they are now.

@@ -140,6 +140,32 @@ func TestAGateHoldsRunnersBackAndLetsThemGo(t *testing.T) {
 	}
 }
 
+// TestWhatWaitsIsLessWhatWasTakenSince the look, which is as old as the interval at the most.
+func TestWhatWaitsIsLessWhatWasTakenSince(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		instances []forgejov1.RunnerInstance
+		states    map[int64]api.RunnerStatus
+		want      int
+	}{
+		"Nothing":       {reason: "nothing happened", instances: group(2), states: states(2, api.RunnerIdle), want: 3},
+		"Through":       {reason: "one was through with its job since", instances: group(1, ended(forgejov1.RunnerConsumed, time.Second)), states: states(1, api.RunnerIdle), want: 2},
+		"Active":        {reason: "one has a job since", instances: group(1, activeSince(time.Second)), states: states(1, api.RunnerIdle), want: 2},
+		"ActiveBefore":  {reason: "what it has was not waiting any more", instances: group(1, activeSince(-time.Minute)), states: states(1, api.RunnerActive), want: 3},
+		"Failed":        {reason: "it took none", instances: group(1, ended(forgejov1.RunnerExited, time.Second)), states: states(1, api.RunnerIdle), want: 3},
+		"ThroughBefore": {reason: "that was before the look", instances: group(1, ended(forgejov1.RunnerConsumed, -time.Minute)), want: 3},
+		"Many":          {reason: "never less than none", instances: group(5, ended(forgejov1.RunnerConsumed, time.Second)), states: states(5, api.RunnerIdle), want: 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(State{Now: epoch.Add(2 * time.Second), Settings: settings(), Look: look(tc.states), Jobs: jobs(3), Instances: tc.instances})
+			if d.Waiting != tc.want {
+				t.Errorf("%s: %d wait, want %d", tc.reason, d.Waiting, tc.want)
+			}
+		})
+	}
+}
+
 // TestSurplusIsRetired: runners beyond what the queue and the minimum need go, once they have waited for too long; and none
 // that is needed, has or had a job, or may just have taken one.
 func TestSurplusIsRetired(t *testing.T) {

@@ -102,7 +102,9 @@ func (p *pass) sweepLast(ctx context.Context) {
 			p.log.Info("Cannot sweep the registrations of a pool that goes", "pool", p.key.Name, "error", kit.Clean(err))
 		}
 	}
-	if err := p.sweepNamespace(ctx, p.runner.Spec.ForProvider.Settings.JobNamespace); err != nil {
-		p.log.Info("Cannot sweep the job namespace of a pool that goes", "pool", p.key.Name, "error", kit.Clean(err))
+	for _, namespace := range p.runner.JobNamespaces() {
+		if _, err := p.sweepNamespace(ctx, namespace); err != nil {
+			p.log.Info("Cannot sweep a job namespace of a pool that goes", "pool", p.key.Name, "namespace", namespace, "error", kit.Clean(err))
+		}
 	}
 }

@@ -38,7 +38,9 @@ type memory struct {
 	// served is whether the cluster was seen to serve the kinds that not every cluster has.
 	served bool
 	swept  sweeps
-	status written
+	// namespaces that runners were made in, nil until it is read.
+	namespaces map[string]bool
+	status     written
 }
 
 // A madeRunner is one that the cache may not show yet.

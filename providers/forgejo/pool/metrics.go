@@ -17,7 +17,7 @@ var (
 
 	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "steading_runners_waiting_jobs",
-		Help: "Waiting jobs that a pool claims, at the last look at its server.",
+		Help: "Waiting jobs that a pool claims, at the last look at its server, less those that its runners took since.",
 	}, byPool)
 	oldestWait = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "steading_runners_oldest_wait_seconds",
@@ -69,7 +69,7 @@ func (p *pass) gauge() {
 	if p.state.Look == nil {
 		return
 	}
-	waitingGauge.With(l).Set(float64(len(p.state.Jobs)))
+	waitingGauge.With(l).Set(float64(p.decision.Waiting))
 	oldest := p.now
 	for _, since := range p.memory.waiting {
 		if since.Before(oldest) {

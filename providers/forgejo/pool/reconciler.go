@@ -120,6 +120,7 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.readInstances(ctx); err != nil {
 		return err
 	}
+	p.noteNamespaces()
 	if err := p.countVerdicts(ctx); err != nil {
 		return err
 	}

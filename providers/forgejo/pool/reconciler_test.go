@@ -450,6 +450,48 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestAFormerNamespaceIsSwept until nothing of the pool is left there, over a restart too.
+func TestAFormerNamespaceIsSwept(t *testing.T) {
+	w := newWorld(t)
+	w.look()
+	w.edit(func(s *steading.RunnerPoolSpec) { s.JobNamespace = "acme-new" })
+	w.must(w.kube.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acme-new", Labels: map[string]string{names.LabelRunnersFor: "acme"}}}))
+	w.pass()
+	if diff := cmp.Diff([]string{"acme-ci", "acme-new"}, w.get().Status.Namespaces); diff != "" {
+		t.Errorf("namespaces: -want, +got:\n%s", diff)
+	}
+	w.restart(w.kube)
+	w.look() // It is swept for the first time.
+	left := func(uid string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: "orphan-" + uid, UID: "1", Labels: map[string]string{
+			names.LabelPool: "acme-linux", names.LabelRunner: "acme-linux-00000000", names.LabelComposite: uid,
+		}}}
+	}
+	if all := w.get().Status.Namespaces; len(all) != 1 {
+		t.Fatalf("nothing is left in acme-ci, and the namespaces are %v", all)
+	}
+
+	w.edit(func(s *steading.RunnerPoolSpec) { s.JobNamespace = "acme-ci" })
+	w.pass()
+	w.edit(func(s *steading.RunnerPoolSpec) { s.JobNamespace = "acme-new" })
+	w.must(w.kube.Create(context.Background(), left("xr")))
+	w.must(w.kube.Create(context.Background(), left("other")))
+	w.pass()
+	for n, want := range [][]string{{"acme-ci", "acme-new"}, {"acme-new"}} {
+		w.clock.Step(sweeping)
+		w.pass()
+		w.written()
+		if diff := cmp.Diff(want, w.get().Status.Namespaces); diff != "" {
+			t.Errorf("after sweep %d: -want, +got:\n%s", n+1, diff)
+		}
+	}
+	secrets := &corev1.SecretList{}
+	w.must(w.kube.List(context.Background(), secrets, client.InNamespace("acme-ci")))
+	if len(secrets.Items) != 1 || secrets.Items[0].Name != "orphan-other" {
+		t.Errorf("%d Secrets are left", len(secrets.Items))
+	}
+}
+
 func TestATokenThatIsGoneStopsNewRunnersOnly(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)

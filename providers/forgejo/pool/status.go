@@ -44,9 +44,10 @@ func (p *pass) writeStatus(ctx context.Context, failed error) (wait time.Duratio
 	return 0, nil
 }
 
-// pressing changes are written at once: of conditions, which others wait for, and of what is counted, which must not be lost.
+// pressing changes are written at once: of conditions, which others wait for, and of what is counted and where runners
+// are, which must not be lost.
 func pressing(last, want *forgejov1.RunnerStatus) bool {
-	return last == nil || last.Counted != want.Counted || !last.Equal(&want.ConditionedStatus)
+	return last == nil || last.Counted != want.Counted || !slices.Equal(last.Namespaces, want.Namespaces) || !last.Equal(&want.ConditionedStatus)
 }
 
 // put the status. This is its only writer, so that a conflict is with a change of something else.
@@ -102,8 +103,9 @@ func (p *pass) observe(s *forgejov1.RunnerStatus) {
 		o.NextTryTime = &metav1.Time{Time: p.tally.Next}
 	}
 	o.Recent = recent(o.Recent, p.ended)
+	s.Namespaces = p.namespaces()
 	if p.state.Look != nil {
-		o.Waiting, o.Reasons = int32s(len(p.state.Jobs)), reasons(p.state, p.decision, p.unserved)
+		o.Waiting, o.Reasons = int32s(p.decision.Waiting), reasons(p.state, p.decision, p.unserved)
 	}
 	p.gauge()
 }

@@ -2,6 +2,8 @@ package pool
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -42,11 +44,40 @@ func (p *pass) sweep(ctx context.Context) error {
 	if p.now.Sub(p.memory.swept.children) < sweeping {
 		return nil
 	}
-	if err := p.sweepNamespace(ctx, p.runner.Spec.ForProvider.Settings.JobNamespace); err != nil {
-		return err
+	for _, namespace := range p.namespaces() {
+		left, err := p.sweepNamespace(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		if left == 0 && !p.uses(namespace) {
+			delete(p.memory.namespaces, namespace)
+		}
 	}
 	p.memory.swept.children = p.now
 	return nil
+}
+
+// noteNamespaces in which something of the pool may be: what the status says, where its runners are, and where they are made.
+func (p *pass) noteNamespaces() {
+	if p.memory.namespaces == nil {
+		p.memory.namespaces = map[string]bool{}
+		for _, n := range p.runner.Status.Namespaces {
+			p.memory.namespaces[n] = true
+		}
+	}
+	for n := range p.instances {
+		p.memory.namespaces[p.instances[n].Spec.ForProvider.Config.JobNamespace] = true
+	}
+	p.memory.namespaces[p.runner.Spec.ForProvider.Settings.JobNamespace] = true
+}
+
+// namespaces that were noted, sorted.
+func (p *pass) namespaces() []string { return slices.Sorted(maps.Keys(p.memory.namespaces)) }
+
+// uses reports whether runners are made in a namespace, or one is there.
+func (p *pass) uses(namespace string) bool {
+	return namespace == p.runner.Spec.ForProvider.Settings.JobNamespace ||
+		slices.ContainsFunc(p.instances, func(i forgejov1.RunnerInstance) bool { return i.Spec.ForProvider.Config.JobNamespace == namespace })
 }
 
 // sweepRegistrations that carry this pool's mark. A record is there before its registration is, so that one whose record is
@@ -83,8 +114,8 @@ func (p *pass) isLeft(ctx context.Context, name string) (bool, error) {
 	return kerrors.IsNotFound(err), errors.Wrapf(client.IgnoreNotFound(err), "cannot look for RunnerInstance %s", name)
 }
 
-// sweepNamespace of what is this pool's.
-func (p *pass) sweepNamespace(ctx context.Context, namespace string) error {
+// sweepNamespace of what is this pool's, and return how much of it was there.
+func (p *pass) sweepNamespace(ctx context.Context, namespace string) (found int, err error) {
 	for _, kind := range swept {
 		l := &metav1.PartialObjectMetadataList{}
 		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -94,15 +125,18 @@ func (p *pass) sweepNamespace(ctx context.Context, namespace string) error {
 			continue
 		}
 		if err != nil {
-			return errors.Wrapf(err, "cannot list the kind %s in namespace %s", kind.Kind, namespace)
+			return found, errors.Wrapf(err, "cannot list the kind %s in namespace %s", kind.Kind, namespace)
 		}
 		for n := range l.Items {
+			if l.Items[n].Labels[names.LabelComposite] == string(p.runner.Spec.ForProvider.Identity.UID) {
+				found++
+			}
 			if err := p.sweepObject(ctx, kind, &l.Items[n]); err != nil {
-				return err
+				return found, err
 			}
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // sweepObject of the job namespace, unless a record accounts for it.
