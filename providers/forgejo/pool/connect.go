@@ -68,7 +68,7 @@ func (p *pass) renew(ctx context.Context) (*server.Session, error) {
 	if p.memory.token.Swap(false) || p.memory.trouble != nil {
 		return p.servers.Current(ctx, f.Settings.Forgejo, f.Claim.Namespace)
 	}
-	return p.servers.Session(ctx, f.Settings.Forgejo, f.Claim.Namespace)
+	return p.servers.Latest(ctx, f.Settings.Forgejo, f.Claim.Namespace)
 }
 
 // subscribe to a session, and to no other.

@@ -98,6 +98,9 @@ func (s *Session) lookOnce(ctx context.Context) {
 	l, version, err := s.ask(ctx, version)
 	l.Began = began
 	pools, instances := s.seen(l, version, s.dialer.explain(err))
+	if err == nil {
+		s.servers.prove(s)
+	}
 	s.servers.instances.wake(instances)
 	s.servers.pools.wake(pools)
 }

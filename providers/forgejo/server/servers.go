@@ -49,7 +49,8 @@ type Servers struct {
 
 	mu       sync.Mutex
 	sessions map[string]*Session
-	tokens   map[tokenRef]string
+	// tokens were read last, and proven are those that a look succeeded with last.
+	tokens, proven map[tokenRef]string
 	// tracks are the sessions by which instances are tracked.
 	tracks map[client.ObjectKey]*Session
 }
@@ -58,7 +59,7 @@ type Servers struct {
 func New(o Options) *Servers {
 	return &Servers{
 		o: o, begun: beginners{some: make(chan struct{}, 1)},
-		sessions: map[string]*Session{}, tokens: map[tokenRef]string{}, tracks: map[client.ObjectKey]*Session{},
+		sessions: map[string]*Session{}, tokens: map[tokenRef]string{}, proven: map[tokenRef]string{}, tracks: map[client.ObjectKey]*Session{},
 	}
 }
 
@@ -69,15 +70,28 @@ func (s *Servers) Pools() source.Source { return s.pools.source() }
 func (s *Servers) Instances() source.Source { return s.instances.source() }
 
 // Session with a server, by the token in a Secret of the namespace. A token that was read before is not read again, so that a
-// Secret that is deleted first keeps no registration from being taken off. The error may be a [UnusableError].
+// Secret that is deleted first keeps no registration from being taken off; nor does one that was changed into a token which never
+// worked. The error may be a [UnusableError].
 func (s *Servers) Session(ctx context.Context, f steading.ForgejoServer, namespace string) (*Session, error) {
-	s.mu.Lock()
-	token, ok := s.tokens[refOf(f, namespace)]
-	s.mu.Unlock()
-	if !ok {
-		return s.Current(ctx, f, namespace)
+	return s.remembered(ctx, f, namespace, s.proven, s.tokens)
+}
+
+// Latest is Session by the token that was read last, whether or not it works.
+func (s *Servers) Latest(ctx context.Context, f steading.ForgejoServer, namespace string) (*Session, error) {
+	return s.remembered(ctx, f, namespace, s.tokens)
+}
+
+// remembered session by the first of the tokens that there is, or by the one that is in the Secret now.
+func (s *Servers) remembered(ctx context.Context, f steading.ForgejoServer, namespace string, tokens ...map[tokenRef]string) (*Session, error) {
+	for _, all := range tokens {
+		s.mu.Lock()
+		token, ok := all[refOf(f, namespace)]
+		s.mu.Unlock()
+		if ok {
+			return s.session(ctx, f, namespace, token)
+		}
 	}
-	return s.session(ctx, f, namespace, token)
+	return s.Current(ctx, f, namespace)
 }
 
 // Current is Session by the token that is in the Secret now.
@@ -86,7 +100,25 @@ func (s *Servers) Current(ctx context.Context, f steading.ForgejoServer, namespa
 	if err != nil {
 		return nil, err
 	}
-	return s.session(ctx, f, namespace, token)
+	session, err := s.session(ctx, f, namespace, token)
+	if err == nil {
+		s.mu.Lock()
+		s.tokens[refOf(f, namespace)] = token
+		s.mu.Unlock()
+	}
+	return session, err
+}
+
+// prove the token of a session, with which a look succeeded.
+func (s *Servers) prove(one *Session) {
+	refs := one.places()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range refs {
+		if s.tokens[r] == one.token { // It was not changed since.
+			s.proven[r] = one.token
+		}
+	}
 }
 
 // session by a token, the one there is or a new one.
@@ -112,11 +144,10 @@ func (s *Servers) session(ctx context.Context, f steading.ForgejoServer, namespa
 			return nil, problem(steading.ReasonServerUnreachable, "%s", err)
 		}
 		have = newSession(s, key, urlOf(f.URL), c, d)
+		have.token = token
 		s.sessions[key] = have
 	}
-	ref := refOf(f, namespace)
-	s.tokens[ref] = token
-	have.use(ref, now)
+	have.use(refOf(f, namespace), now)
 	return have, nil
 }
 
@@ -130,7 +161,11 @@ func (s *Servers) collect(now time.Time) {
 		delete(s.sessions, key)
 		have.client.Close()
 		for _, r := range refs {
-			delete(s.tokens, r)
+			for _, all := range []map[tokenRef]string{s.tokens, s.proven} {
+				if all[r] == have.token {
+					delete(all, r)
+				}
+			}
 		}
 	}
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +43,7 @@ type Session struct {
 	servers *Servers
 	key     string
 	url     string
+	token   string
 	client  *api.Client
 	dialer  *dialer
 	// nudge is for when the next look may be due earlier.
@@ -205,6 +208,13 @@ func (s *Session) use(ref tokenRef, now time.Time) {
 	defer s.mu.Unlock()
 	s.refs[ref] = struct{}{}
 	s.used = now
+}
+
+// places of the token.
+func (s *Session) places() []tokenRef {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.refs))
 }
 
 // idle reports whether nobody has used the session for a while, and where its token is.

@@ -117,6 +117,43 @@ func TestAFailedLookJudgesNothing(t *testing.T) {
 	}
 }
 
+// TestATokenThatNeverWorkedReplacesNoneThatDid: the pool goes by it and says that it is refused, and what is out is looked after
+// by the one before; until there is one that works.
+func TestATokenThatNeverWorkedReplacesNoneThatDid(t *testing.T) {
+	w := newWorld(t, loopback)
+	good := w.session()
+	good.Subscribe(linux, 30*time.Second)
+	w.looked(good, 0)
+	put := func(token string) *Session {
+		t.Helper()
+		secret := w.secret()
+		secret.Data["token"] = []byte(token)
+		must(t, w.kube.Update(t.Context(), secret))
+		s, err := w.servers.Current(t.Context(), w.server(), "tenant-acme")
+		must(t, err)
+		return s
+	}
+	bad := put("0123456789abcdef0123456789abcdef01234567")
+	if bad == good {
+		t.Fatal("another token is not taken up")
+	}
+	bad.Subscribe(linux, 30*time.Second)
+	w.until("the look fails", func() bool { return bad.Poll().Outcome == steading.PollFailed })
+	if latest, err := w.servers.Latest(t.Context(), w.server(), "tenant-acme"); err != nil || latest != bad {
+		t.Errorf("the pool does not go by the token that is there: %v", err)
+	}
+	if w.session() != good {
+		t.Error("what is out is looked after by a token that never worked")
+	}
+
+	token, err := w.forgejo.AddToken("ann", "write:organization")
+	must(t, err)
+	next := put(token)
+	next.Subscribe(linux, 30*time.Second)
+	w.looked(next, 0)
+	w.until("the new one counts", func() bool { return w.session() == next })
+}
+
 // TestAScopeThatIsNotThereIsSaid, and is not taken for a token that is refused.
 func TestAScopeThatIsNotThereIsSaid(t *testing.T) {
 	w := newWorld(t, loopback)
