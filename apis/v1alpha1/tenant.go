@@ -42,7 +42,7 @@ type TenantSpec struct {
 	Owners []Subject `json:"owners,omitempty"`
 
 	// Quota is what the tenant may use. Lowering it below what is in use stops nothing that runs; it refuses the next
-	// environment, version or size.
+	// environment and the next larger size. What runs still gets new versions.
 	// +optional
 	// +kubebuilder:default={}
 	Quota Quota `json:"quota,omitempty"`

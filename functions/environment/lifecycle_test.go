@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -268,7 +269,18 @@ func TestExposure(t *testing.T) {
 		t.Fatalf("edge %+v", e)
 	}
 
+	const failed = "update failed: cannot create Ingress acme-dev/acme-edge: it is invalid"
 	edit(t, l.in, edge, func(e *runtimev1.Edge) {
+		e.Status.AtProvider.Exposed = runtimev1.Verdict{Reason: string(steading.ReasonExposing), Message: "names and routes are being made"}
+		e.SetConditions(xpv2.ReconcileError(errors.New(failed)))
+	})
+	l.run().want(steading.EnvironmentRunning, true, placement, boundary, release, edge)
+	if c := condition(l.out, steading.ConditionExposed); c.Reason != steading.ReasonExposing || c.Message != failed || l.status().Message != failed {
+		t.Fatalf("what the Edge cannot do is not told: Exposed %+v, status %+v", c, l.status())
+	}
+
+	edit(t, l.in, edge, func(e *runtimev1.Edge) {
+		e.SetConditions(xpv2.ReconcileSuccess())
 		e.Status.AtProvider.Exposed = runtimev1.Verdict{Reason: string(steading.ReasonHostTaken), Message: "mcp.acme-dev.services.example.com is routed by tenant-x/other"}
 	})
 	l.run().want(steading.EnvironmentRunning, true, placement, boundary, release, edge)

@@ -145,12 +145,18 @@ func verdict(t xpv2.ConditionType, e *runtimev1.Edge, v runtimev1.Verdict, good 
 	switch {
 	case v.OK:
 		return compose.True(t, good, "")
-	case v.Reason != "":
-		return compose.False(t, xpv2.ConditionReason(v.Reason), v.Message)
-	default:
+	case v.Reason == "":
 		return compose.NotReady(t, e)
+	case onItsWay[v.Reason]:
+		if synced := e.GetCondition(xpv2.TypeSynced); synced.Status == "False" && synced.Message != "" {
+			return compose.False(t, xpv2.ConditionReason(v.Reason), synced.Message)
+		}
 	}
+	return compose.False(t, xpv2.ConditionReason(v.Reason), v.Message)
 }
+
+// onItsWay are the reasons of verdicts that wait for the Edge's reconciler, whose error then says why it is not done.
+var onItsWay = map[string]bool{string(steading.ReasonExposing): true, string(steading.ReasonIssuing): true}
 
 // status sums up what is true of the environment.
 func (s *stages) status(out compose.Output) steading.EnvironmentStatus {

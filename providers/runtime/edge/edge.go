@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	stderrors "errors"
 	"time"
 
 	crossplane "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
@@ -17,6 +18,9 @@ import (
 
 // settling is how long what was written may take to be seen.
 const settling = time.Second
+
+// notYet is when a cluster is tried again whose Context was not looked at yet.
+const notYet = 2 * time.Second
 
 // An installer knows which operators' kinds the control plane serves.
 type installer interface {
@@ -45,6 +49,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Edge) (managed.Exte
 	}
 	p := mg.Spec.ForProvider
 	pl, err := e.reach(ctx, target.NameOf(p.Identity.Tenant, p.Context), p.Namespace)
+	if stderrors.Is(err, target.ErrNotYet) {
+		// What was said of it before stays said.
+		kit.After(ctx, notYet)
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	}
 	unreached, err := asProblem(err)
 	if err != nil {
 		return managed.ExternalObservation{}, err

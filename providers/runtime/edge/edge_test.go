@@ -294,6 +294,13 @@ func TestVerdicts(t *testing.T) {
 			reason: "a service's name is over 63 characters",
 			edge:   edge(services(strings.Repeat("s", 64))), exposed: "NameRefused", certificate: "Issuing", says: "has 64 characters and DNS allows 63",
 		},
+		"ServiceTooLong": {
+			reason: "with the tenant's name before it a service's name is over 63 characters",
+			edge: edge(func(e *v1alpha1.Edge) {
+				e.Spec.ForProvider.Services[0].Service = "acme-" + strings.Repeat("s", 60)
+			}),
+			exposed: "NameRefused", certificate: "Issuing", says: "has 65 characters and Kubernetes allows 63",
+		},
 		"HostElsewhere": {
 			reason:  "a host outside of the environment's domain",
 			edge:    edge(func(e *v1alpha1.Edge) { e.Spec.ForProvider.Services[0].Host = "mcp.globex-web.services.example.com" }),
@@ -331,5 +338,18 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("%s: ready is %v, want %v", tc.reason, kit.IsReady(tc.edge), want)
 			}
 		})
+	}
+}
+
+// TestAStartSaysNothingNew: a provider that has just started has not looked at the Contexts, and takes back nothing of what the one
+// before it has said.
+func TestAStartSaysNothingNew(t *testing.T) {
+	w, e := newWorld(t, environment()...), edge()
+	w.converge(e)
+	before := e.Status.DeepCopy()
+	w.notYet, w.writes = true, nil
+	w.converge(e)
+	if diff := cmp.Diff(*before, e.Status); diff != "" || len(w.writes) > 0 {
+		t.Errorf("written %v, status: %s", w.writes, diff)
 	}
 }

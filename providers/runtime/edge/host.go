@@ -31,7 +31,13 @@ func refuseHost(s v1alpha1.ExposedService, suffix string) string {
 	if !strings.HasSuffix(s.Host, suffix) {
 		return fmt.Sprintf("host %s of service %s does not end in %s, as all hosts of this environment do", s.Host, s.Name, suffix)
 	}
-	return refuseName(s.Host, "host")
+	if why := refuseName(s.Host, "host"); why != "" {
+		return why
+	}
+	if len(s.Service) > longestLabel {
+		return fmt.Sprintf("Service %s of service %s has %d characters and Kubernetes allows %d: choose a shorter name", s.Service, s.Name, len(s.Service), longestLabel)
+	}
+	return ""
 }
 
 // refuseName says why a name cannot be in DNS; empty when it can.

@@ -45,6 +45,8 @@ type world struct {
 	absent map[schema.GroupVersionKind]bool
 	// unreachable is whether the environment's cluster answers.
 	unreachable bool
+	// notYet is whether the environment's Context was not looked at yet.
+	notYet bool
 	// writes that were made, by verb and object.
 	writes []string
 }
@@ -123,6 +125,9 @@ func (w *world) Installed(_ context.Context, kind schema.GroupVersionKind) (bool
 }
 
 func (w *world) reach(ctx context.Context, name, namespace string) (*place, error) {
+	if w.notYet {
+		return nil, &target.UnreachableError{Context: name, Err: target.ErrNotYet}
+	}
 	if w.unreachable {
 		return nil, &target.UnreachableError{Context: name, Err: errors.New("its API server does not answer")}
 	}

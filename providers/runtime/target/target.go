@@ -146,6 +146,9 @@ func (t *Target) Refresh() {
 	t.Mapper.Reset()
 }
 
+// ErrNotYet says that a Context may not have been looked at since the provider started, so that nothing is known of its cluster.
+var ErrNotYet = errors.New("its Context was not looked at yet since the provider started")
+
 var errUnknownContext = errors.New("no such context is registered")
 
 // An UnreachableError says that a target cannot be reached.

@@ -21,6 +21,7 @@ import (
 type Targets struct {
 	mu          sync.Mutex
 	run         context.Context //nolint:containedctx // Of all targets, which outlive who adds them. Nil until started.
+	started     time.Time
 	byContext   map[string]*running
 	subscribers []subscriber
 }
@@ -70,15 +71,28 @@ func (t *Targets) Get(ctx context.Context, name string) (*Target, error) {
 	r, ok := t.byContext[name]
 	t.mu.Unlock()
 	if !ok {
-		return nil, &UnreachableError{Context: name, Err: errUnknownContext}
+		return nil, &UnreachableError{Context: name, Err: t.unknown()}
 	}
 	return r.Target, r.synced(ctx)
+}
+
+// registering is how long after its start a provider may take to look at all Contexts.
+const registering = 30 * time.Second
+
+// unknown is why a context has no cluster here.
+func (t *Targets) unknown() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.run == nil || time.Since(t.started) < registering {
+		return ErrNotYet
+	}
+	return errUnknownContext
 }
 
 // Start runs the targets' watches until ctx is done. Only the leader watches.
 func (t *Targets) Start(ctx context.Context) error {
 	t.mu.Lock()
-	t.run = ctx
+	t.run, t.started = ctx, time.Now()
 	for _, r := range t.byContext {
 		t.start(r) //nolint:contextcheck // It has this one.
 	}
