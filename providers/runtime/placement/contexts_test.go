@@ -85,3 +85,22 @@ func TestAClusterThatComesUpWakesItsTenant(t *testing.T) {
 		t.Error("admission's own report wakes it")
 	}
 }
+
+func TestStandingHomesWakeAdmission(t *testing.T) {
+	stands, not, foreign, reported := homeOf(), homeOf(), homeOf(), homeOf()
+	not.Status.AtProvider.Namespace = ""
+	foreign.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: "False", Reason: steading.ReasonForeignNamespace})
+	reported.Status.AtProvider.Environments = &steading.EnvironmentCounts{Total: 1}
+	p := standingChanged()
+	for name, tc := range map[string]struct {
+		before, after *v1alpha1.Home
+		want          bool
+	}{
+		"Made": {not, stands, true}, "Lost": {stands, not, true}, "Taken": {stands, foreign, true}, "TakenOver": {foreign, stands, true},
+		"Reported": {stands, reported, false},
+	} {
+		if have := p.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); have != tc.want {
+			t.Errorf("%s: wakes is %v", name, have)
+		}
+	}
+}

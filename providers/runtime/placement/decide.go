@@ -24,6 +24,10 @@ func Decide(s State) []Decision {
 		if a.Paused || !a.pending() && !a.Request.DryRun {
 			continue
 		}
+		if t.Unknown {
+			decisions[i].Undecided = true
+			continue
+		}
 		v := t.judge(a)
 		switch {
 		case v.undecided && a.Request.DryRun:

@@ -196,6 +196,15 @@ func TestTheTenantItself(t *testing.T) {
 			func(*world) {},
 			"tenant acme does not exist: an operator applies the Tenant in steading-system",
 		},
+		"ForeignNamespace": {
+			"Nor when its namespace is another's, as one that a tenant of the same name has left.",
+			func(w *world) {
+				h := homeOf()
+				h.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: "False", Reason: steading.ReasonForeignNamespace})
+				w.create(h)
+			},
+			"tenant acme has no namespace of its own: see the condition HomeReady of the Tenant",
+		},
 		"Leaving": {
 			"Nor while it is being deleted.",
 			func(w *world) {
@@ -216,6 +225,26 @@ func TestTheTenantItself(t *testing.T) {
 				t.Errorf("%s: -want, +have:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestNothingIsDecidedBeforeTheNamespaceStands: what is claimed in it may be another tenant's of the same name.
+func TestNothingIsDecidedBeforeTheNamespaceStands(t *testing.T) {
+	h := homeOf()
+	h.Status.AtProvider.Namespace = ""
+	w := newWorld(t, h, placementOf("dev"))
+	w.reconcile()
+	if o := w.placement("dev").Status.AtProvider; o.Grant != nil || o.Refusal != nil {
+		t.Fatalf("decided: %+v", o)
+	}
+	h = w.home()
+	h.Status.AtProvider.Namespace = "tenant-acme"
+	if err := w.kube.Status().Update(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if o := w.placement("dev").Status.AtProvider; o.Grant == nil {
+		t.Errorf("not granted: %+v", o)
 	}
 }
 

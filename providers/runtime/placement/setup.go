@@ -52,7 +52,7 @@ func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
 		Named(name).
 		WithOptions(o.Controller()).
 		Watches(&v1alpha1.Placement{}, tenant, builder.WithPredicates(resource.DesiredStateChanged())).
-		Watches(&v1alpha1.Home{}, tenant, builder.WithPredicates(resource.DesiredStateChanged())).
+		Watches(&v1alpha1.Home{}, tenant, builder.WithPredicates(predicate.Or(resource.DesiredStateChanged(), standingChanged()))).
 		Watches(&v1alpha1.Cluster{}, tenant, builder.WithPredicates(contextChanged())).
 		Watches(&v1alpha1.Edge{}, tenant, builder.WithPredicates(kit.Gone())).
 		Watches(&v1alpha1.Boundary{}, tenant, builder.WithPredicates(kit.Gone())).
@@ -78,6 +78,15 @@ func newReconciler(c client.Client, uncached client.Reader, o kit.Options, chart
 		youngers: kit.Youngers{Reader: uncached, Kinds: younger},
 		reports:  newReports(o.Clock),
 	}
+}
+
+// standingChanged passes a Home whose namespace came to stand, or stands no more.
+func standingChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*v1alpha1.Home)
+		after, ok2 := e.ObjectNew.(*v1alpha1.Home)
+		return ok1 && ok2 && stands(before) != stands(after)
+	}}
 }
 
 // created passes what is new, which of immutable objects is all that matters.

@@ -17,6 +17,8 @@ type State struct {
 	Tenant string
 	// Closed says why nothing may be granted now, such as that the tenant is being deleted. Empty: open.
 	Closed string
+	// Unknown is whether it is not known yet if the tenant's namespace is its own. Nothing is decided until it is.
+	Unknown bool
 	// Quota of the tenant, with its defaults set.
 	Quota steading.Quota
 	// Docker is the tenant's policy for the docker sidecar.

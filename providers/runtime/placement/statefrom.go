@@ -8,6 +8,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +40,13 @@ func (p *pass) settings() {
 		p.state.Closed = fmt.Sprintf("tenant %s does not exist: an operator applies the Tenant in %s", p.tenant, names.SystemNamespace)
 	case meta.WasDeleted(p.home):
 		p.state.Closed = fmt.Sprintf("tenant %s is being deleted and takes nothing new", p.tenant)
-		fallthrough
+	case foreign(p.home):
+		// What is claimed there was claimed of another tenant of that name, as of one that is gone.
+		p.state.Closed = fmt.Sprintf("tenant %s has no namespace of its own: see the condition HomeReady of the Tenant", p.tenant)
 	default:
+		p.state.Unknown = !stands(p.home)
+	}
+	if p.home != nil {
 		settings = p.home.Spec.ForProvider.Settings
 	}
 	p.state.Quota = settings.Quota.WithDefaults()
@@ -49,6 +55,16 @@ func (p *pass) settings() {
 	if p.state.Platform == "" {
 		p.state.Platform = steading.PlatformClusterFallback
 	}
+}
+
+// stands reports whether the tenant has its namespace.
+func stands(h *v1alpha1.Home) bool {
+	return h.Status.AtProvider.Namespace != "" && !foreign(h)
+}
+
+// foreign reports whether the namespace that the tenant should have is not its own.
+func foreign(h *v1alpha1.Home) bool {
+	return h.GetCondition(xpv2.TypeReady).Reason == steading.ReasonForeignNamespace
 }
 
 // readConfig of the platform, cached.

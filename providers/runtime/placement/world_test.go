@@ -174,6 +174,7 @@ func metaOf(name, env string) v1.ObjectMeta {
 
 func homeOf(edit ...func(*steading.TenantSpec)) *v1alpha1.Home {
 	h := &v1alpha1.Home{ObjectMeta: metaOf("acme", "")}
+	h.Status.AtProvider.Namespace = "tenant-acme"
 	for _, e := range edit {
 		e(&h.Spec.ForProvider.Settings)
 	}
