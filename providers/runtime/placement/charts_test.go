@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -170,5 +171,54 @@ func TestSourceOf(t *testing.T) {
 	config.Spec.InsecureRegistries = nil
 	if have := sourceOf(config); have.Insecure != "" {
 		t.Errorf("plain HTTP to %s, which is not listed", have.Insecure)
+	}
+}
+
+// TestResolverKeepsNobodyWaitingForAnother: a tenant whose charts take their time has its share of questions, and all of
+// them are answered in the end.
+func TestResolverKeepsNobodyWaitingForAnother(t *testing.T) {
+	slow := make(chan struct{})
+	woken := make(chan string, 4*questions)
+	r := NewResolver(func(ctx context.Context, tenant string, _ ChartSource) (ResolvedChart, error) {
+		if tenant == "evil" {
+			select {
+			case <-slow:
+			case <-ctx.Done():
+			}
+		}
+		return ResolvedChart{Digest: "sha256:aa"}, nil
+	}, func(tenant string) { woken <- tenant }, clocktesting.NewFakeClock(epoch))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { _ = r.Start(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	wake := func(want string) {
+		t.Helper()
+		select {
+		case have := <-woken:
+			if have != want {
+				t.Fatalf("woke %s, not %s", have, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s waits for another", want)
+		}
+	}
+	source := func(values string) ChartSource {
+		s := runtimeChart
+		s.Values = values
+		return s
+	}
+	for i := range 2 * questions {
+		if _, err := r.Resolve("evil", source(strconv.Itoa(i))); !errors.Is(err, ErrAsking) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Resolve("acme", source("acme")); !errors.Is(err, ErrAsking) {
+		t.Fatal(err)
+	}
+	wake("acme")
+	close(slow)
+	for range 2 * questions {
+		wake("evil")
 	}
 }
