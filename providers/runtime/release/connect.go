@@ -6,8 +6,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/kube"
-	"helm.sh/helm/v3/pkg/storage"
-	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
@@ -73,7 +71,7 @@ func connectHelm(ctx context.Context, t *target.Target, r *render.Renderer, p v1
 		cfg: &action.Configuration{
 			RESTClientGetter: g,
 			KubeClient:       kc,
-			Releases:         storage.Init(driver.NewSecrets(cs.CoreV1().Secrets(p.Namespace))),
+			Releases:         recordsIn(cs.CoreV1().Secrets(p.Namespace)),
 			Capabilities:     caps,
 			Log:              func(string, ...any) {},
 		},
