@@ -43,10 +43,7 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	rsp := response.To(req, compose.TTLNotReady)
 	composer, ok := f.composers[xr.GroupVersionKind()]
 	if !ok {
-		err := fmt.Errorf("function-steading does not compose %s; it composes %s", xr.GroupVersionKind(), f.kinds())
-		// Crossplane keeps what is fatal from the claim, as after a rollback to a version that does not know its kind yet.
-		response.Warning(rsp, err).TargetCompositeAndClaim()
-		response.Fatal(rsp, err)
+		fatal(rsp, fmt.Errorf("function-steading does not compose %s; it composes %s", xr.GroupVersionKind(), f.kinds()))
 		f.metrics.observe("unknown", "fatal", time.Since(start))
 		return rsp, nil
 	}
@@ -83,7 +80,7 @@ func (f *Function) compose(composer compose.Composer, in compose.Input, v defini
 	}
 	switch {
 	case err != nil:
-		response.Fatal(rsp, err)
+		fatal(rsp, err)
 		return "fatal"
 	case v.Holds():
 		rsp.GetMeta().Ttl = durationpb.New(verdictWrongHolds)
@@ -93,6 +90,13 @@ func (f *Function) compose(composer compose.Composer, in compose.Input, v defini
 	default:
 		return "progressing"
 	}
+}
+
+// fatal fails the composite and has its claim told why. Crossplane keeps what is fatal from claims, whose owners may not read
+// composites.
+func fatal(rsp *fnv1.RunFunctionResponse, err error) {
+	response.Warning(rsp, err).TargetCompositeAndClaim()
+	response.Fatal(rsp, err)
 }
 
 // kinds lists what f composes, for an error message.

@@ -123,11 +123,20 @@ func TestUnknownKindIsFatalAndSaysWhatIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, fatal := rsp.GetResults()[0], rsp.GetResults()[1]
-	if fatal.GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(fatal.GetMessage(), "XEnvironment, XRunnerPool, XTenant") {
-		t.Errorf("result %v", fatal)
+	wantFatal(t, rsp, "XEnvironment, XRunnerPool, XTenant")
+}
+
+// wantFatal expects the composite to fail for a reason that says so, and its claim to be told the same.
+func wantFatal(t *testing.T, rsp *fnv1.RunFunctionResponse, says string) {
+	t.Helper()
+	if len(rsp.GetResults()) != 2 {
+		t.Fatalf("got results %v", rsp.GetResults())
 	}
-	if said.GetTarget() != fnv1.Target_TARGET_COMPOSITE_AND_CLAIM || said.GetMessage() != fatal.GetMessage() {
+	said, fails := rsp.GetResults()[0], rsp.GetResults()[1]
+	if fails.GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(fails.GetMessage(), says) {
+		t.Errorf("result %v", fails)
+	}
+	if said.GetTarget() != fnv1.Target_TARGET_COMPOSITE_AND_CLAIM || said.GetMessage() != fails.GetMessage() {
 		t.Errorf("the claim is told %v", said)
 	}
 }
@@ -139,9 +148,7 @@ func TestUndecodableChildIsFatal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := rsp.GetResults()[0]; r.GetSeverity() != fnv1.Severity_SEVERITY_FATAL {
-		t.Errorf("result %v", r)
-	}
+	wantFatal(t, rsp, `cannot read composed Placement ""`)
 }
 
 func TestNumbersKeepTheirKind(t *testing.T) {
