@@ -10,6 +10,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
@@ -243,7 +244,13 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Cluster) (managed.Ex
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if err := e.guard.install(ctx, e.stale); err != nil {
+	err := e.guard.install(ctx, e.stale)
+	if kerrors.IsConflict(err) || kerrors.IsAlreadyExists(err) {
+		// Another context on the same cluster was faster. What it wrote is built on.
+		kit.After(ctx, atOnce)
+		return managed.ExternalUpdate{}, nil
+	}
+	if err != nil {
 		notGuarded(mg, err)
 		if _, may := refused(err); may {
 			return managed.ExternalUpdate{}, nil

@@ -149,6 +149,21 @@ func TestAnUnguardedClusterIsUsed(t *testing.T) {
 	}
 }
 
+// TestGuardOfTwoContexts that write it at once: the one that comes second says nothing, and adds itself.
+func TestGuardOfTwoContexts(t *testing.T) {
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
+	w.server.objects.overtaken = true
+	w.until("guarded", func(mg *v1alpha1.Cluster, err error) bool {
+		if err != nil || mg.Status.AtProvider.GuardMessage != "" {
+			t.Errorf("seen %v, %q", err, mg.Status.AtProvider.GuardMessage)
+		}
+		return kit.IsReady(mg) && mg.Status.AtProvider.Guarded
+	})
+	if w.server.objects.overtaken {
+		t.Error("nobody was faster")
+	}
+}
+
 func TestAddressesAreRefused(t *testing.T) {
 	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.change(func(mg *v1alpha1.Cluster) { mg.Spec.ForProvider.Server = "https://169.254.169.254" })
