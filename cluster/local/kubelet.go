@@ -44,7 +44,7 @@ evictionHard:
 // kubeletAccess lets the API server ask the kubelet for logs, and have it run commands and forward ports.
 const kubeletAccess = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata: {name: steading-local-kubelet}
+metadata: {name: "steading-local:kubelet"}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:kubelet-api-admin"}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "steading-local:kube-apiserver"}]
 `

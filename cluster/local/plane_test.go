@@ -160,10 +160,12 @@ func refusedSecrets(t *testing.T, config *rest.Config) {
 }
 
 func private(t *testing.T, p *Plane) {
-	token, err := p.ServiceAccountKubeconfig(t.Context(), "kube-system", "default")
-	if err != nil {
-		t.Fatal(err)
-	}
+	var token string
+	eventually(t, time.Minute, "the namespace has its ServiceAccount", func() bool {
+		var err error
+		token, err = p.ServiceAccountKubeconfig(t.Context(), "kube-system", "default")
+		return err == nil
+	})
 	for _, path := range []string{p.Kubeconfig(), token} {
 		info, err := os.Stat(path)
 		if err != nil {
