@@ -210,6 +210,10 @@ func TestHeldStaysAsItIs(t *testing.T) {
 			if have := condition(rsp); !strings.HasSuffix(have, "TRUE Current") || c.calls != 1 || proto.Equal(rsp.GetDesired(), want) {
 				t.Errorf("it does not go on at once: %q after %d calls", have, c.calls)
 			}
+			unknown := `{"type": "DefinitionsCurrent", "status": "Unknown", "reason": "FatalError"}`
+			if have := condition(c.compose(t, running(t, unknown))); !strings.HasSuffix(have, "TRUE Current") {
+				t.Errorf("after a call that failed it is said to be %q", have)
+			}
 			if c.compose(t, running(t)); c.calls != 1 || len(c.watched) != 0 {
 				t.Errorf("what is current is asked for all the same, in %d calls: %d", c.calls, len(c.watched))
 			}

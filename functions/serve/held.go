@@ -59,13 +59,14 @@ func conditionOf(u *unstructured.Unstructured, t xpv2.ConditionType) xpv2.Condit
 }
 
 // say whether the definitions are current of what is written for a composite, by the function or, as its children say, by their
-// provider. Where nothing ever was wrong nothing is said.
+// provider. Where nothing ever was wrong nothing is said. What once was said is said again when Crossplane has lost it: it calls all
+// conditions unknown after a call that failed.
 func say(in compose.Input, v definitions.Verdict, out *compose.Output) {
 	if !v.Holds() {
 		v = verdictOfChildren(in)
 	}
 	said, now := conditionOf(in.Composite, steading.ConditionDefinitionsCurrent), v.Condition()
-	if !v.Holds() && said.Status != "False" {
+	if !v.Holds() && (said.Status == "" || said.Status == corev1.ConditionTrue) {
 		return
 	}
 	out.Conditions = append(out.Conditions, now)
