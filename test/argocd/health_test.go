@@ -217,6 +217,7 @@ func TestHealthOfOtherKinds(t *testing.T) {
 			"begins":     {[]edit{begins}, health{progressing, "Healthy is not True yet"}},
 			"ill":        {[]edit{ill}, health{degraded, "cannot resolve dependencies"}},
 			"no package": {[]edit{says("Installed", "False", "UnpackingPackage", "no such image"), ill}, health{degraded, "no such image"}},
+			"beginning":  {[]edit{says("Healthy", "False", "UnhealthyPackageRevision", `Package revision health is "False" with message: cannot establish control of object: waiting for package runtime controller to set revision's webhook TLS secret`)}, health{progressing, "Healthy is not True yet"}},
 			"by hand":    {[]edit{says("Installed", "False", "InactivePackageRevision", "Package is inactive")}, health{suspended, "its revision waits to be activated by hand"}},
 			"paused":     {[]edit{pausedBy}, health{suspended, "paused"}},
 			"leaving":    {[]edit{leaving}, health{progressing, "being deleted"}},
@@ -224,6 +225,7 @@ func TestHealthOfOtherKinds(t *testing.T) {
 		"ProviderRevision": {
 			"":           {nil, health{healthy, ""}},
 			"crashing":   {[]edit{says("RuntimeHealthy", "False", "UnhealthyPackageRevision", "it crashes")}, health{degraded, "it crashes"}},
+			"beginning":  {[]edit{says("RevisionHealthy", "False", "UnhealthyPackageRevision", "cannot establish control of object: waiting for package runtime controller to set revision's webhook TLS secret")}, health{progressing, "RevisionHealthy is not True yet"}},
 			"superseded": {[]edit{field("Inactive", "spec", "desiredState"), says("RuntimeHealthy", "False", "UnhealthyPackageRevision", "scaled down")}, health{healthy, "inactive"}},
 		},
 		"ConfigurationRevision": {
