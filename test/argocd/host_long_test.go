@@ -23,8 +23,7 @@ import (
 func (w *world) host(t *testing.T) {
 	t.Helper()
 	w.hostFunction(t)
-	w.hostProvider(t, names.ProviderRuntime, "./providers/runtime/cmd")
-	w.hostProvider(t, names.ProviderForgejo, "./providers/forgejo/cmd")
+	w.hostProviders(t, map[string]string{names.ProviderRuntime: "./providers/runtime/cmd", names.ProviderForgejo: "./providers/forgejo/cmd"})
 }
 
 func (w *world) hostFunction(t *testing.T) {
@@ -46,13 +45,25 @@ func (w *world) hostFunction(t *testing.T) {
 	}
 }
 
-func (w *world) hostProvider(t *testing.T, name, pkg string) {
+// hostProviders connects all before it starts one: none is ready before the Configuration brings its kinds, which Argo CD applies
+// when all packages are healthy.
+func (w *world) hostProviders(t *testing.T, sources map[string]string) {
 	t.Helper()
-	provider, installed := w.program(t, pkg), "steading-dev-"+name
-	w.waitPackage(t, &xppkgv1.Provider{}, installed)
-	if err := w.plane.ConnectProvider(t.Context(), installed); err != nil {
-		t.Fatal(err)
+	programs := map[string]string{}
+	for name, pkg := range sources {
+		programs[name] = w.program(t, pkg)
+		w.waitPackage(t, &xppkgv1.Provider{}, "steading-dev-"+name)
+		if err := w.plane.ConnectProvider(t.Context(), "steading-dev-"+name); err != nil {
+			t.Fatal(err)
+		}
 	}
+	for name, program := range programs {
+		w.startProvider(t, name, program)
+	}
+}
+
+func (w *world) startProvider(t *testing.T, name, provider string) {
+	t.Helper()
 	kubeconfig, err := w.plane.ServiceAccountKubeconfig(t.Context(), names.SystemNamespace, name)
 	if err != nil {
 		t.Fatal(err)

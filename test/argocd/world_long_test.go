@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,7 +98,12 @@ func (w *world) makeRepositories(t *testing.T) {
 		"ghcr.io/"+repository, path.Join(w.registry.Host(), repository),
 	)
 	config := "platform/clusterproviderconfig.yaml"
-	w.platform.write(t, config, w.platform.read(t, config)+fmt.Sprintf("  insecureRegistries: [%q]\n  allowedTargets: [127.0.0.1/32]\n", w.registry.Host()))
+	// The runtime's comes first in the file.
+	runtime, others, found := strings.Cut(w.platform.read(t, config), "---\n")
+	if !found || !strings.Contains(runtime, "runtimeChart") {
+		t.Fatalf("%s does not begin with the config of provider-runtime", config)
+	}
+	w.platform.write(t, config, runtime+fmt.Sprintf("  insecureRegistries: [%q]\n  allowedTargets: [127.0.0.1/32]\n---\n", w.registry.Host())+others)
 	w.sealContext(t)
 	w.platform.commit(t, "The example")
 }
