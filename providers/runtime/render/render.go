@@ -234,7 +234,8 @@ func (p *process) died(ctx, within context.Context, err error) error {
 		return fmt.Errorf("the chart was not rendered within %s: it is tried again; if that goes on, %s, or ask the operator for what slows down the provider", p.limits.Wall, what)
 	case strings.Contains(said, "stack exceeds"):
 		return refuse("the chart takes too much memory to render: its templates include one another without end: correct them")
-	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"), strings.Contains(said, "failed to create new OS thread"), strings.Contains(said, "failed to commit pages"):
+	// Go's collector, which a chart cannot make crash otherwise, does so when it is refused memory.
+	case strings.HasPrefix(said, "SIGSEGV: "), strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"), strings.Contains(said, "failed to create new OS thread"), strings.Contains(said, "failed to commit pages"):
 		return refuse("the chart takes more than %s of memory to render: %s", size(int(p.limits.Memory)), what)
 	case killed && used >= p.limits.CPU/2:
 		// The kernel counts otherwise than it tells.
