@@ -609,6 +609,30 @@ func TestStatusIsWrittenSeldom(t *testing.T) {
 	}
 }
 
+// TestAChangeUnderneathLosesNoStatus has the pool changed between the pass's read and its write, as a new composition does.
+func TestAChangeUnderneathLosesNoStatus(t *testing.T) {
+	w := newWorld(t)
+	changes := 0
+	w.through(interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		if r, ok := o.(*forgejov1.Runner); ok && changes == 0 {
+			changes++
+			changed := &forgejov1.Runner{}
+			w.must(c.Get(ctx, client.ObjectKeyFromObject(r), changed))
+			changed.Labels = map[string]string{"composed": "anew"}
+			w.must(c.Update(ctx, changed))
+		}
+		return c.SubResource(sub).Update(ctx, o, opts...)
+	}})
+	w.queue(1)
+	w.look()
+	if changes != 1 {
+		t.Fatalf("the pool was changed %d times", changes)
+	}
+	if r := w.get(); r.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionTrue || r.Status.AtProvider.LastPoll == nil || r.Labels["composed"] != "anew" {
+		t.Errorf("labels %v, status %+v", r.Labels, r.Status)
+	}
+}
+
 func TestAFailedCreateIsMadeUpForByAnotherLook(t *testing.T) {
 	w := newWorld(t)
 	broken := true
