@@ -25,6 +25,8 @@ const (
 	claimGroup   = "steading.dev"
 	pollClaims   = 200 * time.Millisecond
 	offerTimeout = time.Minute
+
+	reasonNotApplied = "NotApplied"
 )
 
 // A Claim is the state of a claim as a person cares for it.
@@ -70,7 +72,7 @@ func (p *Platform) ApplyClaims(ctx context.Context, path string, within time.Dur
 			return p.states(ctx, claims, nil), obstacle
 		}
 		claims = p.states(ctx, claims, obstacle)
-		p.sayChanges(claims, said)
+		p.sayChanges(claims, obstacle, said)
 		if len(todo) == 0 && !slices.ContainsFunc(claims, func(c Claim) bool { return !c.Ready }) {
 			return claims, nil
 		}
@@ -145,7 +147,7 @@ func (p *Platform) states(ctx context.Context, claims []Claim, obstacle error) [
 		case ctx.Err() != nil:
 			states = append(states, c)
 		case kerrors.IsNotFound(err):
-			missing := Claim{GVK: c.GVK, Namespace: c.Namespace, Name: c.Name, Reason: "NotApplied"}
+			missing := Claim{GVK: c.GVK, Namespace: c.Namespace, Name: c.Name, Reason: reasonNotApplied}
 			if obstacle != nil {
 				missing.Message = obstacle.Error()
 			}
@@ -215,10 +217,18 @@ func (p *Platform) notOffered(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// sayChanges tells of each claim whose state has changed since it was last told.
-func (p *Platform) sayChanges(claims []Claim, said map[string]string) {
+// sayChanges tells of each claim that is there and whose state has changed since it was last told, and what keeps the rest
+// from being applied.
+func (p *Platform) sayChanges(claims []Claim, obstacle error, said map[string]string) {
+	if obstacle != nil && said[""] != obstacle.Error() {
+		said[""] = obstacle.Error()
+		p.say("waiting: " + obstacle.Error())
+	}
 	for _, c := range claims {
 		state := c.describe()
+		if c.Reason == reasonNotApplied {
+			continue
+		}
 		if said[c.String()] != state {
 			said[c.String()] = state
 			p.say(c.String() + ": " + state)

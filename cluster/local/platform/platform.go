@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -85,7 +86,7 @@ type Platform struct {
 	dir     string
 	ownsDir bool
 	options Options
-	started time.Time
+	began   atomic.Pointer[time.Time] // When what is being done began.
 	say     func(string)
 
 	tools    *local.Toolchain
@@ -113,7 +114,7 @@ func Start(ctx context.Context, o Options) (*Platform, error) {
 }
 
 func newPlatform(ctx context.Context, o Options) (*Platform, error) {
-	p := &Platform{name: o.Name, dir: o.Dir, source: o.Source, options: o, started: time.Now(), launched: map[string]launch{}, listens: map[string][2]string{}}
+	p := &Platform{name: o.Name, dir: o.Dir, source: o.Source, options: o, launched: map[string]launch{}, listens: map[string][2]string{}}
 	if p.name == "" {
 		p.name = "steading"
 	}
@@ -123,6 +124,7 @@ func newPlatform(ctx context.Context, o Options) (*Platform, error) {
 	if p.options.RunnerImage == "" {
 		p.options.RunnerImage = "code.forgejo.org/forgejo/runner:12"
 	}
+	p.began.Store(new(time.Now()))
 	p.say = p.progress(o.Progress)
 	var err error
 	if p.source == "" {
@@ -139,7 +141,7 @@ func newPlatform(ctx context.Context, o Options) (*Platform, error) {
 	return p, nil
 }
 
-// progress puts the time since the start before each line.
+// progress puts before each line the time since the start, or since the last [Platform.Install].
 func (p *Platform) progress(to func(string)) func(string) {
 	var mu sync.Mutex
 	return func(line string) {
@@ -148,7 +150,7 @@ func (p *Platform) progress(to func(string)) func(string) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		to(fmt.Sprintf("%6.1fs  %s", time.Since(p.started).Seconds(), line))
+		to(fmt.Sprintf("%6.1fs  %s", time.Since(*p.began.Load()).Seconds(), line))
 	}
 }
 
@@ -214,6 +216,7 @@ func (p *Platform) build(ctx context.Context) (b built, err error) {
 // Install what this source tree holds, or bring what runs up to it: programs,
 // packages, manifests, processes. It may be called again at any time.
 func (p *Platform) Install(ctx context.Context) error {
+	p.began.Store(new(time.Now()))
 	if p.real() {
 		return p.installPackages(ctx)
 	}
