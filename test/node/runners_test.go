@@ -243,7 +243,7 @@ func ended(j *batchv1.Job) bool {
 	return j.DeletionTimestamp != nil
 }
 
-// killMeanwhile kills the provider's pods and the API server in turns, each after as many more jobs have run as the seed says.
+// killMeanwhile kills the provider's pods and the master in turns, each after as many more jobs have run as the seed says.
 func (w *runners) killMeanwhile(kills int) {
 	seed := uint64(time.Now().UTC().YearDay())
 	if s, err := strconv.ParseUint(os.Getenv("RUNNER_SEED"), 10, 64); err == nil {
@@ -268,9 +268,21 @@ func (w *runners) killMeanwhile(kills int) {
 		if kill%2 == 0 {
 			w.killProvider()
 		} else {
-			w.must(suite.Plane.Supervisor.Kill("kube-apiserver"))
-			w.must(suite.Plane.Supervisor.WaitReady(w.Context(), "kube-apiserver"))
+			w.killMaster()
 		}
+	}
+}
+
+// killMaster kills the API server, and the controller manager beside it, as a machine does that goes down. Left alone the
+// controller manager would retry each ReplicaSet and Job that it could not write a while longer each time, for up to 1,000
+// seconds, and it would be that wait which a burst of kills measures.
+func (w *runners) killMaster() {
+	master := []string{"kube-apiserver", "kube-controller-manager"}
+	for _, name := range master {
+		w.must(suite.Plane.Supervisor.Kill(name))
+	}
+	for _, name := range master {
+		w.must(suite.Plane.Supervisor.WaitReady(w.Context(), name))
 	}
 }
 
