@@ -7,8 +7,12 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
@@ -29,4 +33,27 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.RunnerInstance) (m
 		return nil, errors.Wrap(err, "cannot record that the provider config is in use")
 	}
 	return &external{connector: c, mark: c.marks.of(mg.UID)}, nil
+}
+
+// session with the runner's server. As long as its pool watches that server in the same scope, it is by the pool's token and CA:
+// those that the runner was made by may have been withdrawn since, and it could not be judged any more.
+func (c *connector) session(ctx context.Context, mg *v1alpha1.RunnerInstance) (Server, error) {
+	p := mg.Spec.ForProvider
+	way := p.Config.Forgejo
+	pool := &v1alpha1.Runner{}
+	err := c.children.cached.Get(ctx, client.ObjectKey{Namespace: mg.Namespace, Name: p.Pool.Name}, pool)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, errors.Wrapf(err, "cannot read the pool %s", p.Pool.Name)
+	}
+	now := pool.Spec.ForProvider.Settings.Forgejo
+	if pool.UID == p.Pool.UID && watches(pool) && now.URL == way.URL && equality.Semantic.DeepEqual(now.Scope, way.Scope) {
+		way = now
+	}
+	return c.servers.Session(ctx, way, p.Claim.Namespace)
+}
+
+// watches reports whether a pool can look at its server as its settings say now.
+func watches(pool *v1alpha1.Runner) bool {
+	w := pool.GetCondition(steading.ConditionQueueWatched)
+	return w.Status == corev1.ConditionTrue && w.ObservedGeneration == pool.Generation
 }

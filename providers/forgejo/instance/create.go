@@ -29,12 +29,12 @@ const soon = 20 * time.Millisecond
 // Create goes on where the last one stopped: it registers the runner, records what it registered as, makes sure that the
 // server took it for one job only, writes its credential and makes its child.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.RunnerInstance) (managed.ExternalCreation, error) {
-	st, p := &mg.Status.AtProvider, mg.Spec.ForProvider
+	st := &mg.Status.AtProvider
 	// What it will be made of is known to be right before anybody else hears of it.
 	if _, err := child.Of(mg, ""); err != nil {
 		return managed.ExternalCreation{}, e.fail(ctx, mg, err)
 	}
-	s, err := e.servers.Session(ctx, p.Config.Forgejo, p.Claim.Namespace)
+	s, err := e.session(ctx, mg)
 	if err != nil {
 		return managed.ExternalCreation{}, errors.Wrap(err, "cannot register the runner")
 	}

@@ -120,7 +120,7 @@ func reference(mg *v1alpha1.RunnerInstance, uid types.UID) *v1alpha1.ChildRefere
 // it now.
 func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verdict, error) {
 	st, p := &mg.Status.AtProvider, mg.Spec.ForProvider
-	s, err := e.servers.Session(ctx, p.Config.Forgejo, p.Claim.Namespace)
+	s, err := e.session(ctx, mg)
 	if err != nil {
 		return verdict{}, errors.Wrap(err, "cannot ask the server about the runner")
 	}

@@ -44,11 +44,11 @@ func (e *external) spend(ctx context.Context, mg *v1alpha1.RunnerInstance) error
 
 // deregister the runner, unless the server said that it is gone.
 func (e *external) deregister(ctx context.Context, mg *v1alpha1.RunnerInstance) error {
-	st, p := &mg.Status.AtProvider, mg.Spec.ForProvider
+	st := &mg.Status.AtProvider
 	if st.State == v1alpha1.StateGone || st.Registration == nil && !e.attempted {
 		return nil
 	}
-	s, err := e.servers.Session(ctx, p.Config.Forgejo, p.Claim.Namespace)
+	s, err := e.session(ctx, mg)
 	if err != nil {
 		return errors.Wrap(err, "cannot deregister the runner")
 	}

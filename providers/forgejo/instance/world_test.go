@@ -70,6 +70,8 @@ type world struct {
 	looked time.Time
 	// noSession is why there is no session with the server.
 	noSession error
+	// withdrawn are tokens that the server does not take any more, by their Secret.
+	withdrawn map[string]error
 	// vmi is the instance of the runner's machine. It is kept here: of its numbers the fake API server knows not all.
 	vmi *kubevirtv1.VirtualMachineInstance
 	// unserved is whether the API server has no KubeVirt.
@@ -247,9 +249,12 @@ func (w *world) intercept() interceptor.Funcs {
 }
 
 // Session with the server.
-func (w *world) Session(context.Context, steading.ForgejoServer, string) (Server, error) {
+func (w *world) Session(_ context.Context, f steading.ForgejoServer, _ string) (Server, error) {
 	if w.noSession != nil {
 		return nil, w.noSession
+	}
+	if err := w.withdrawn[f.TokenSecretRef.Name]; err != nil {
+		return nil, err
 	}
 	return serverOf{w}, nil
 }
