@@ -151,7 +151,7 @@ const (
 	JobGone RunnerReason = "JobGone"
 	// JobTimeout lived longer than jobTimeoutSeconds. Failed.
 	JobTimeout RunnerReason = "JobTimeout"
-	// StartupTimeout was not seen by the server within startupTimeoutSeconds. Failed.
+	// StartupTimeout was not registered or not seen by the server within startupTimeoutSeconds. Failed.
 	StartupTimeout RunnerReason = "StartupTimeout"
 	// RunnerExited ended without having reported a job. Failed.
 	RunnerExited RunnerReason = "RunnerExited"
@@ -161,7 +161,8 @@ const (
 	RegistrationLost RunnerReason = "RegistrationLost"
 	// CredentialsLost has a registration whose credential is gone before anything could run with it. Failed.
 	CredentialsLost RunnerReason = "CredentialsLost"
-	// CreateFailed could not be made for a reason that trying again does not change: its Job was refused. Failed.
+	// CreateFailed could not be made for a reason that trying again does not change: its registration or its Job was refused.
+	// Failed.
 	CreateFailed RunnerReason = "CreateFailed"
 )
 

@@ -191,7 +191,7 @@ func (c *Client) roundTrip(ctx context.Context, k call) error {
 	case err != nil:
 		return c.broken(ctx, fmt.Errorf("its answer broke off: %w", err))
 	case res.StatusCode != k.want:
-		return c.judge(res, body, c.scope.permission(k.method != http.MethodGet))
+		return c.judge(res, body, c.scope.permission())
 	case int64(len(body)) > most:
 		return failed(ErrUnavailable, "its answer has more than %d MiB", most>>20)
 	case k.decode == nil:

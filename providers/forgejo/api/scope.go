@@ -66,12 +66,10 @@ func (s Scope) prefix() string {
 	}
 }
 
-// permission is what a token needs for a call, and who has to have made it.
-func (s Scope) permission(write bool) string {
-	right := "read:"
-	if write {
-		right = "write:"
-	}
+// permission is what a token needs, and who has to have made it. It is the same for all calls: one that may read only sees the
+// queue, and registers nobody.
+func (s Scope) permission() string {
+	const right = "write:"
 	switch s.group {
 	case organization:
 		return right + string(s.group) + ", of an owner of the organization"

@@ -59,7 +59,11 @@ func (e *external) register(ctx context.Context, s Server, mg *v1alpha1.RunnerIn
 		return err
 	}
 	r, err := s.Register(ctx, mg.Name, e.description(mg))
-	if err != nil {
+	switch {
+	case errors.Is(err, api.ErrForbidden), errors.Is(err, api.ErrRefused):
+		// Looks may go well all the same, by a token that may read only.
+		return e.fail(ctx, mg, err)
+	case err != nil:
 		return err
 	}
 	e.mark.registered = e.o.Clock.Now()

@@ -2,12 +2,15 @@ package instance
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,6 +64,9 @@ func (e *external) observeUndecided(ctx context.Context, mg *v1alpha1.RunnerInst
 		if p.Drain {
 			return e.conclude(ctx, mg, verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more before it was registered"})
 		}
+		if v := e.unregistered(ctx, mg); v.reason != "" {
+			return e.conclude(ctx, mg, v)
+		}
 		mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
 		return managed.ExternalObservation{}, nil
 	}
@@ -81,6 +87,25 @@ func (e *external) observeUndecided(ctx context.Context, mg *v1alpha1.RunnerInst
 	}
 	kit.After(ctx, min(v.again, e.o.Poll.After(true)))
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+}
+
+// unregistered is the verdict on a runner that could not be registered in time. A server that does not answer its looks either
+// decides nothing.
+func (e *external) unregistered(ctx context.Context, mg *v1alpha1.RunnerInstance) verdict {
+	tried := mg.GetCondition(xpv2.TypeSynced)
+	limit := mg.Spec.ForProvider.Config.StartupTimeoutSeconds
+	if tried.Status != corev1.ConditionFalse || e.o.Clock.Since(mg.CreationTimestamp.Time) < time.Duration(limit)*time.Second {
+		return verdict{}
+	}
+	s, err := e.session(ctx, mg)
+	if err != nil {
+		return verdict{} // Create says why.
+	}
+	if _, looked := s.Listed(0); looked.IsZero() {
+		return verdict{}
+	}
+	msg := fmt.Sprintf("it was not registered within startupTimeoutSeconds, %d", limit)
+	return verdict{reason: v1alpha1.StartupTimeout, message: explain(msg, strings.TrimPrefix(tried.Message, "create failed: "))}
 }
 
 // observeChild notes what is seen of the child, and reports whether there ever was one.
