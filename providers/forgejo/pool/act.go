@@ -90,12 +90,12 @@ func (p *pass) drain(ctx context.Context) error {
 	return nil
 }
 
-// prune history that is beyond its limits.
+// prune history that is beyond its limits, and runners that are forsaken.
 func (p *pass) prune(ctx context.Context) error {
 	for _, i := range p.named(p.decision.Delete) {
 		err := p.client.Delete(ctx, i, client.Preconditions{UID: &i.UID})
 		if client.IgnoreNotFound(err) != nil {
-			return errors.Wrapf(err, "cannot delete RunnerInstance %s, which is history", i.Name)
+			return errors.Wrapf(err, "cannot delete RunnerInstance %s", i.Name)
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ type Decision struct {
 	Spawn []Want
 	// Drain these instances, by name.
 	Drain []string
-	// Delete these instances, which are history beyond the limits, by name.
+	// Delete these instances, which are history beyond the limits or cannot be judged any more, by name.
 	Delete []string
 	// Plan that is left.
 	Plan Plan
@@ -65,7 +65,7 @@ type Decision struct {
 // Decide what to do about a pool.
 func Decide(s State) Decision {
 	snap := snapshotOf(s)
-	d := Decision{Plan: s.Plan, Drain: drained(s), Delete: beyond(s)}
+	d := Decision{Plan: s.Plan, Drain: drained(s), Delete: append(beyond(s), forsaken(s)...)}
 	d.count(s, snap)
 	d.Waiting = max(0, len(s.Jobs)-takenSince(s, snap))
 	if s.Look == nil {

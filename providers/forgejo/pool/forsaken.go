@@ -1,0 +1,49 @@
+package pool
+
+import (
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+)
+
+// forsaken are the runners of a server, or of a scope, that the pool does not watch any more and that says nothing of them: it was
+// moved, renamed or deleted. They would hold their slots for ever, since without an answer there is no verdict; so they are
+// deleted, as they were if the pool was. One with a job in hand has its time first.
+func forsaken(s State) []string {
+	if s.Look == nil {
+		return nil // Who says that the server of now is there?
+	}
+	var names []string
+	for n := range s.Instances {
+		i := &s.Instances[n]
+		if !judged(i) && i.DeletionTimestamp == nil && elsewhere(i, s.Settings.Forgejo) && unheard(i, s.Now) && (!inHand(i) || overdue(i, s.Now)) {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+// elsewhere reports whether a runner is of another server or scope.
+func elsewhere(i *forgejov1.RunnerInstance, now steading.ForgejoServer) bool {
+	was := i.Spec.ForProvider.Config.Forgejo
+	return was.URL != now.URL || !equality.Semantic.DeepEqual(was.Scope, now.Scope)
+}
+
+// unheard reports whether nothing could be learned about a runner for a while.
+func unheard(i *forgejov1.RunnerInstance, now time.Time) bool {
+	c := i.GetCondition(xpv2.TypeSynced)
+	return c.Status == corev1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) >= stuck
+}
+
+// inHand reports whether a runner had a job when it was heard of last. What its pool looks at says nothing of it.
+func inHand(i *forgejov1.RunnerInstance) bool { return busy(i, nil) }
+
+// overdue reports whether a runner has lived for as long as it may.
+func overdue(i *forgejov1.RunnerInstance, now time.Time) bool {
+	return now.Sub(i.CreationTimestamp.Time) >= time.Duration(i.Spec.ForProvider.Config.JobTimeoutSeconds)*time.Second
+}

@@ -1,0 +1,62 @@
+package pool
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/server"
+)
+
+// TestRunnersOfAServerThatWasLeft: a pool that was pointed to another server is not held up by one that is gone.
+func TestRunnersOfAServerThatWasLeft(t *testing.T) {
+	moved := func(s *steading.RunnerPoolSpec) { s.Forgejo.URL = "https://new.example.com" }
+	renamed := func(s *steading.RunnerPoolSpec) { s.Forgejo.Scope = steading.ForgejoScope{Organization: "acme-inc"} }
+	unheard := func(since time.Duration) func(*forgejov1.RunnerInstance) {
+		return func(i *forgejov1.RunnerInstance) {
+			c := xpv2.ReconcileError(errors.New("the server is gone"))
+			c.LastTransitionTime = metav1.NewTime(epoch.Add(-since))
+			i.SetConditions(c)
+		}
+	}
+	hasJob := func(i *forgejov1.RunnerInstance) { i.Status.AtProvider.ActiveTime = new(metav1.NewTime(epoch)) }
+	old := func(i *forgejov1.RunnerInstance) { i.CreationTimestamp = metav1.NewTime(epoch.Add(-4 * time.Hour)) }
+	cases := map[string]struct {
+		reason string
+		edit   func(*steading.RunnerPoolSpec)
+		is     []func(*forgejov1.RunnerInstance)
+		look   *server.Look
+		want   []string
+	}{
+		"Moved":   {"a server that is gone", moved, []func(*forgejov1.RunnerInstance){unheard(stuck)}, look(nil), []string{"acme-linux-1"}},
+		"Renamed": {"an organization that is gone", renamed, []func(*forgejov1.RunnerInstance){unheard(stuck)}, look(nil), []string{"acme-linux-1"}},
+		"Early":   {"it may answer in a moment", moved, []func(*forgejov1.RunnerInstance){unheard(stuck - time.Second)}, look(nil), nil},
+		"Heard":   {"a server that answers drains it", moved, nil, look(nil), nil},
+		"Stayed":  {"the pool's own server that is down decides nothing", func(*steading.RunnerPoolSpec) {}, []func(*forgejov1.RunnerInstance){unheard(time.Hour)}, look(nil), nil},
+		"NoLook":  {"the other server does not answer either", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour)}, nil, nil},
+		"JobInHand": {
+			"it may be at work yet", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), hasJob}, look(nil), nil,
+		},
+		"TooOld": {
+			"it had its time", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), hasJob, old}, look(nil), []string{"acme-linux-1"},
+		},
+		"Judged":  {"it is history", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), ended(forgejov1.RunnerConsumed, 0)}, look(nil), nil},
+		"Deleted": {"it goes already", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), deleted}, look(nil), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			i := instance("acme-linux-1", append([]func(*forgejov1.RunnerInstance){registered(1)}, tc.is...)...)
+			config := configOf(settings(tc.edit), "")
+			d := Decide(State{Now: epoch, Settings: settings(tc.edit), Config: &config, Look: tc.look, Instances: []forgejov1.RunnerInstance{i}})
+			if diff := cmp.Diff(tc.want, d.Delete); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
