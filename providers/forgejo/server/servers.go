@@ -141,7 +141,7 @@ func (s *Servers) session(ctx context.Context, f steading.ForgejoServer, namespa
 		d := newDialer(f.URL, policy)
 		c, err := api.New(api.Config{URL: f.URL, Token: token, Scope: scope, CA: f.CABundle, Dial: d.dial, Observe: observe})
 		if err != nil {
-			return nil, problem(steading.ReasonServerUnreachable, "%s", err)
+			return nil, problem(steading.ReasonServerUnreachable, "spec.forgejo: %s", err)
 		}
 		have = newSession(s, key, urlOf(f.URL), c, d)
 		have.token = token
