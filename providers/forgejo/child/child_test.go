@@ -179,6 +179,11 @@ func TestTemplatesAreRefusedByField(t *testing.T) {
 			of:     instance(t, pod(t, "spec: {containers: [{name: job, resources: {limits: {cpu: \"1e-999999999\"}}}]}")),
 			want:   "spec.pod.template: spec.containers[0].resources.limits.cpu is too large or too small an amount to count with: write some digits and a unit, such as 500m or 2Gi",
 		},
+		"NotAnAmount": {
+			reason: "the one that is none has to be found",
+			of:     instance(t, pod(t, "spec: {containers: [{name: job, resources: {requests: {cpu: 1, memory: 2 GB}}}]}")),
+			want:   "spec.pod.template.spec.containers[0].resources.requests.memory: it is no amount: write digits and a unit, such as 500m or 2Gi",
+		},
 		"UnknownField": {
 			reason: "a field that is spelled wrongly would be dropped",
 			of:     instance(t, pod(t, "spec: {containers: [{name: job, imagePolicy: Always}]}")),
@@ -265,6 +270,11 @@ func TestTemplatesAreRefusedByField(t *testing.T) {
 				`seccompProfile (pod or container "job" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")`,
 		},
 		"PlainPod": {reason: "it is all right", of: instance(t, pod(t, plainPod))},
+		"MachineNotAnAmount": {
+			reason: "the one that is none has to be found",
+			of:     instance(t, vm(t, "spec: {template: {spec: {domain: {memory: {guest: lots}}}}}")),
+			want:   "spec.vm.template.spec.template.spec.domain.memory.guest: it is no amount: write digits and a unit, such as 500m or 2Gi",
+		},
 		"NotAVM": {
 			reason: "what is no machine is told by its field",
 			of:     instance(t, vm(t, "spec: {template: []}")),

@@ -1,11 +1,13 @@
 package child
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 
@@ -25,7 +27,7 @@ func podTemplate(p *steading.RunnerPod) (*corev1.PodTemplateSpec, error) {
 	t := &corev1.PodTemplateSpec{}
 	strict, err := json.UnmarshalStrict(p.Template.Raw, t)
 	if err != nil {
-		return nil, refused(podField, "it is no template of a pod: %s", err)
+		return nil, unreadable(podField, "template of a pod", p.Template.Raw, err)
 	}
 	if len(strict) > 0 {
 		return nil, refused(podField, "%s", strict[0])
@@ -46,6 +48,17 @@ func checkAmounts(field string, raw []byte) error {
 		return refused(field, "%s", err)
 	}
 	return nil
+}
+
+// unreadable is a template that is none. Of an amount it is told which, since the error does not.
+func unreadable(field, what string, raw []byte, err error) error {
+	var template any
+	if errors.Is(err, resource.ErrFormatWrong) && json.UnmarshalCaseSensitivePreserveInts(raw, &template) == nil {
+		if at := kit.BadAmount(template); at != "" {
+			return refused(field+"."+at, "it is no amount: write digits and a unit, such as 500m or 2Gi")
+		}
+	}
+	return refused(field, "it is no %s: %s", what, err)
 }
 
 // usable pods can be made a runner of.

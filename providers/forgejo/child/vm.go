@@ -50,7 +50,7 @@ func machineOf(vm *steading.RunnerVM) (*machine, error) {
 	}
 	m := &machine{}
 	if err := json.UnmarshalCaseSensitivePreserveInts(vm.Template.Raw, &m.VirtualMachine); err != nil {
-		return nil, refused(vmField, "it is no VirtualMachine: %s", err)
+		return nil, unreadable(vmField, "VirtualMachine", vm.Template.Raw, err)
 	}
 	if err := json.UnmarshalCaseSensitivePreserveInts(vm.Template.Raw, &m.all); err != nil {
 		return nil, refused(vmField, "it is no VirtualMachine: %s", err)

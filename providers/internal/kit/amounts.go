@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // boundless are amounts that take memory and time without end: 1e999999999 is written in eleven characters, and is compared as
@@ -43,6 +45,32 @@ func checkAmounts(path string, v any, amount bool) error {
 		}
 	}
 	return nil
+}
+
+// BadAmount is where in an object the first string is that should be an amount and is none, by its path, empty if there is
+// none. What an object of a type is read with says that there is one, and not where.
+func BadAmount(obj any) string { return badAmount("", obj, false) }
+
+func badAmount(path string, v any, amount bool) string {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if at := badAmount(join(path, k), v[k], amount || amounts[k]); at != "" {
+				return at
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if at := badAmount(fmt.Sprintf("%s[%d]", path, i), e, amount); at != "" {
+				return at
+			}
+		}
+	case string:
+		if _, err := resource.ParseQuantity(v); amount && err != nil {
+			return path
+		}
+	}
+	return ""
 }
 
 func join(path, field string) string {
