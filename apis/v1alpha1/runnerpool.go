@@ -95,7 +95,8 @@ type RunnerPoolSpec struct {
 	PollIntervalSeconds int32 `json:"pollIntervalSeconds"`
 
 	// StartupTimeoutSeconds is how long a runner may take until the server has seen it. Then it failed with StartupTimeout:
-	// an image that cannot be pulled, a pod that fits nowhere, a guest that does not boot. Default 600.
+	// an image that cannot be pulled, a pod that fits nowhere, a guest that does not boot. Default 600. A change drains the
+	// runners that are out, but for those with a job in hand.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=10
@@ -103,7 +104,8 @@ type RunnerPoolSpec struct {
 	StartupTimeoutSeconds int32 `json:"startupTimeoutSeconds"`
 
 	// JobTimeoutSeconds is how long a runner may live, from its record's creation, spare time and start included; the
-	// backstop for what is wedged. Forgejo itself ends a job after three hours. Default 11400, three hours and ten minutes.
+	// backstop for what is wedged. Forgejo itself ends a job after three hours. Default 11400, three hours and ten minutes. A
+	// change drains the runners that are out, but for those with a job in hand.
 	// +optional
 	// +kubebuilder:default=11400
 	// +kubebuilder:validation:Minimum=60
@@ -277,7 +279,8 @@ type RunnerPod struct {
 	// +kubebuilder:validation:MaxLength=512
 	RunnerImage string `json:"runnerImage,omitempty"`
 
-	// JobContainer is the container of the template that the runner runs in. Default job.
+	// JobContainer is the container of the template that the runner runs in. Default job. A change drains the runners that are
+	// out, but for those with a job in hand.
 	// +optional
 	// +kubebuilder:default=job
 	// +kubebuilder:validation:MaxLength=63
@@ -296,8 +299,9 @@ type RunnerPod struct {
 
 // RunnerVM runs each job in a KubeVirt VirtualMachine that boots a guest image prepared for it.
 type RunnerVM struct {
-	// CredentialsDisk is the name of the CDROM with the files url, uuid, token and label that the guest reads. Default
-	// forgejo-runner. A change drains the runners that are out, but for those with a job in hand.
+	// CredentialsDisk is the name of the CDROM with the files url, uuid, token and label that the guest reads. It is its label,
+	// too, if it has no more than 32 characters. Default forgejo-runner. A change drains the runners that are out, but for those
+	// with a job in hand.
 	// +optional
 	// +kubebuilder:default=forgejo-runner
 	// +kubebuilder:validation:MaxLength=63
