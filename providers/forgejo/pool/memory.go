@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/forgejo/server"
 )
 
@@ -23,6 +24,8 @@ type memory struct {
 	trouble error
 	plan    Plan
 	tally   Tally
+	// recent are the last runners that ended, nil until one did or the status was read.
+	recent []steading.EndedRunner
 	// asked are the registrations that the plan's look did not list: whether each is gone.
 	askedOf LookID
 	asked   map[int64]bool

@@ -104,7 +104,6 @@ type pass struct {
 	trouble   error // Why there is no session by the token that is there now.
 	instances []forgejov1.RunnerInstance
 	tally     Tally
-	ended     []*forgejov1.RunnerInstance
 	state     State
 	decision  Decision
 	unserved  map[string]int

@@ -248,6 +248,28 @@ func TestTheNextTryNeedsNoLook(t *testing.T) {
 	w.have(2)
 }
 
+// TestTheLastRunnersAreTold: a pass that sees the pool as it was before the last one leaves out none that ended then.
+func TestTheLastRunnersAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.queue(3)
+	stale := w.get()
+	w.through(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if r, ok := o.(*forgejov1.Runner); ok {
+			stale.DeepCopyInto(r)
+			return nil
+		}
+		return c.Get(ctx, k, o, opts...)
+	}})
+	w.look()
+	for _, i := range w.have(3) {
+		w.judge(&i, forgejov1.RunnerConsumed)
+		w.pass()
+	}
+	if o := w.get().Status; o.Counted != 3 || len(o.AtProvider.Recent) != 3 {
+		t.Errorf("of 3 runners that ended %d are counted and %d told", o.Counted, len(o.AtProvider.Recent))
+	}
+}
+
 // TestAVerdictIsCountedOnce, wherever the provider ends.
 func TestAVerdictIsCountedOnce(t *testing.T) {
 	cases := map[string]struct {

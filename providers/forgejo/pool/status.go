@@ -102,7 +102,7 @@ func (p *pass) observe(s *forgejov1.RunnerStatus) {
 	if p.tally.Next.After(p.now) {
 		o.NextTryTime = &metav1.Time{Time: p.tally.Next}
 	}
-	o.Recent = recent(o.Recent, p.ended)
+	o.Recent = slices.Clone(p.memory.recent)
 	s.Namespaces = p.namespaces()
 	if p.state.Look != nil {
 		o.Waiting, o.Reasons = int32s(p.decision.Waiting), reasons(p.state, p.decision, p.unserved)
@@ -125,20 +125,6 @@ func pollOf(p server.Poll, trouble error) *steading.RunnerPoolPoll {
 		out.Message = kit.CleanMessage(p.Err.Error())
 	}
 	return out
-}
-
-// recent runners that ended, the newest first.
-func recent(before []steading.EndedRunner, ended []*forgejov1.RunnerInstance) []steading.EndedRunner {
-	all := slices.Clone(before)
-	for _, i := range ended {
-		o := i.Status.AtProvider
-		e := steading.EndedRunner{Name: i.Name, Reason: string(o.Reason), Message: o.Message}
-		if o.CompletionTime != nil {
-			e.Time = *o.CompletionTime
-		}
-		all = slices.Insert(all, 0, e)
-	}
-	return all[:min(len(all), mostRecent)]
 }
 
 // watched is the condition QueueWatched.

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -12,6 +13,7 @@ import (
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	"github.com/steading-dev/steading/apis/names"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
 // countVerdicts that are not counted yet, and tell of them. The mark on the record comes first, and says what is counted since:
@@ -19,6 +21,9 @@ import (
 // it was marked is not marked again, since it changed.
 func (p *pass) countVerdicts(ctx context.Context) error {
 	p.tally = p.tallied()
+	if p.memory.recent == nil {
+		p.memory.recent = p.runner.Status.AtProvider.Recent
+	}
 	for _, i := range uncounted(p.instances) {
 		next := p.tally.count(i, time.Duration(p.runner.Spec.ForProvider.Settings.PollIntervalSeconds)*time.Second)
 		err := p.mark(ctx, i, next)
@@ -30,7 +35,7 @@ func (p *pass) countVerdicts(ctx context.Context) error {
 			return errors.Wrapf(err, "cannot mark the verdict of RunnerInstance %s as counted", i.Name)
 		}
 		p.tally, p.memory.tally = next, next
-		p.ended = append(p.ended, i)
+		p.remember(i)
 		p.tell(ctx, i)
 	}
 	return nil
@@ -53,6 +58,18 @@ func (p *pass) mark(ctx context.Context, i *forgejov1.RunnerInstance, t Tally) e
 	before := i.DeepCopy()
 	metav1.SetMetaDataAnnotation(&i.ObjectMeta, names.AnnotationCounted, t.mark())
 	return p.client.Patch(ctx, i, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// remember a runner that ended, among the last that did, the newest first. The status is written from memory: the cache may show
+// it as it was before the last pass.
+func (p *pass) remember(i *forgejov1.RunnerInstance) {
+	o := i.Status.AtProvider
+	e := steading.EndedRunner{Name: i.Name, Reason: string(o.Reason), Message: o.Message}
+	if o.CompletionTime != nil {
+		e.Time = *o.CompletionTime
+	}
+	all := slices.Insert(slices.Clone(p.memory.recent), 0, e)
+	p.memory.recent = all[:min(len(all), mostRecent)]
 }
 
 // tell of a verdict.
