@@ -70,6 +70,20 @@ func TestTheSameBuildIsCurrent(t *testing.T) {
 	}
 }
 
+// TestRunnersAreListedByPhaseAndReason: what kubectl get says of runners, unless it is asked for more.
+func TestRunnersAreListedByPhaseAndReason(t *testing.T) {
+	want := []string{"PHASE .status.atProvider.phase", "REASON .status.atProvider.reason", "AGE .metadata.creationTimestamp"}
+	var have []string
+	for _, c := range fromTree(t)["runnerinstances.forgejo.steading.dev"].Spec.Versions[0].AdditionalPrinterColumns {
+		if c.Priority == 0 {
+			have = append(have, c.Name+" "+c.JSONPath)
+		}
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("after NAME: -want, +have:\n%s", diff)
+	}
+}
+
 // without calls check with each field of built taken out of served in its turn.
 func without(built, served extv1.JSONSchemaProps, path string, check func(path string)) {
 	for _, name := range slices.Sorted(maps.Keys(built.Properties)) {

@@ -61,9 +61,11 @@ type world struct {
 	forgejo *forgejo.Server
 	api     *api.Client
 	url     string
-	clock   *clocktesting.FakeClock
-	events  *record.FakeRecorder
-	r       reconcile.Reconciler
+	// token that the server is spoken to by.
+	token  string
+	clock  *clocktesting.FakeClock
+	events *record.FakeRecorder
+	r      reconcile.Reconciler
 
 	// listed and looked are the last look at the server.
 	listed map[int64]api.Runner
@@ -119,13 +121,14 @@ func (w *world) serve() {
 	w.t.Helper()
 	must(w.t, w.forgejo.AddUser("root", true))
 	must(w.t, w.forgejo.AddRepository("root", "web", false))
-	token, err := w.forgejo.AddToken("root", "write:admin")
+	var err error
+	w.token, err = w.forgejo.AddToken("root", "write:admin")
 	must(w.t, err)
 	srv := httptest.NewServer(w.forgejo)
 	w.t.Cleanup(srv.Close)
 	w.t.Cleanup(func() { w.forgejo.UnsetFaults("", "") })
 	w.url = srv.URL
-	w.api, err = api.New(api.Config{URL: srv.URL, Token: token, Scope: api.Instance(), Timeout: 5 * time.Second})
+	w.api, err = api.New(api.Config{URL: srv.URL, Token: w.token, Scope: api.Instance(), Timeout: 5 * time.Second})
 	must(w.t, err)
 	w.t.Cleanup(w.api.Close)
 }
