@@ -75,6 +75,7 @@ func (p *pass) renew(ctx context.Context) (*server.Session, error) {
 func (p *pass) subscribe(s *server.Session) {
 	if before := p.memory.session; before != nil && before != s {
 		before.Unsubscribe(p.key)
+		p.memory.replaced = p.memory.replaced || !before.SameToken(s)
 	}
 	p.memory.session = s
 	s.Subscribe(p.key, time.Duration(p.runner.Spec.ForProvider.Settings.PollIntervalSeconds)*time.Second)

@@ -24,6 +24,9 @@ type memory struct {
 	trouble error
 	plan    Plan
 	tally   Tally
+	// replaced is whether the token was, and lifted the time of the next try that does not count any more since.
+	replaced bool
+	lifted   time.Time
 	// recent are the last runners that ended, nil until one did or the status was read.
 	recent []steading.EndedRunner
 	// asked are the registrations that the plan's look did not list: whether each is gone.

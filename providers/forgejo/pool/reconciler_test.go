@@ -531,6 +531,54 @@ func TestATokenThatIsGoneStopsNewRunnersOnly(t *testing.T) {
 	}
 }
 
+// TestATokenThatIsReplacedIsTriedAtOnce, where runners could not be made by the one before: they may have been refused for it. What
+// another token cannot have mended waits, and so does a Secret that has the same token still.
+func TestATokenThatIsReplacedIsTriedAtOnce(t *testing.T) {
+	cases := map[string]struct {
+		reason forgejov1.RunnerReason
+		same   bool
+		want   bool
+	}{
+		"Refused":    {reason: forgejov1.CreateFailed, want: true},
+		"NotStarted": {reason: forgejov1.StartupTimeout},
+		"SameToken":  {reason: forgejov1.CreateFailed, same: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.queue(1)
+			w.look()
+			i := w.have(1)[0]
+			w.judge(&i, tc.reason)
+			w.pass()
+			waits := w.written()
+			w.have(1)
+			if waits.Status.AtProvider.NextTryTime == nil {
+				t.Fatal("it does not back off")
+			}
+			if !tc.same {
+				w.replaceToken()
+				w.looked = 0
+			}
+			w.r.memories.of(linux).token.Store(true) // The watch tells.
+			w.look()
+			if made := len(w.instances()) == 2; made != tc.want {
+				t.Errorf("another runner is made: %t, want %t", made, tc.want)
+			}
+			if o := w.get().Status.AtProvider; o.ConsecutiveFailures != 1 || (o.NextTryTime == nil) != tc.want {
+				t.Errorf("%d failures, and the next try is at %v", o.ConsecutiveFailures, o.NextTryTime)
+			}
+			// The cache shows what was written before.
+			stale := w.get()
+			stale.Status = waits.Status
+			w.must(w.kube.Status().Update(context.Background(), stale))
+			if gated := w.written().GetCondition(steading.ConditionRunnersMade).Reason == steading.ReasonBackingOff; gated == tc.want {
+				t.Errorf("it backs off: %t", gated)
+			}
+		})
+	}
+}
+
 func TestAPoolGoesAfterItsRunners(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)

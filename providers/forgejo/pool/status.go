@@ -159,16 +159,25 @@ func (p *pass) madeCondition(failed error, ended []steading.EndedRunner) xpv2.Co
 	}
 }
 
-// lastFailure says what the last runner failed with that did, of those that ended, the newest first.
+// lastFailure says what the last runner failed with that did.
 func lastFailure(ended []steading.EndedRunner) string {
-	for _, e := range ended {
-		switch forgejov1.RunnerReason(e.Reason) {
+	e := lastFailed(ended)
+	if e == nil {
+		return ""
+	}
+	return strings.TrimSuffix(fmt.Sprintf("; the last one, %s, is %s: %s", e.Name, e.Reason, e.Message), ": ")
+}
+
+// lastFailed runner of those that ended, the newest first; nil if none did.
+func lastFailed(ended []steading.EndedRunner) *steading.EndedRunner {
+	for n := range ended {
+		switch forgejov1.RunnerReason(ended[n].Reason) {
 		case forgejov1.RunnerConsumed, forgejov1.Drained, forgejov1.JobGone:
 		default:
-			return strings.TrimSuffix(fmt.Sprintf("; the last one, %s, is %s: %s", e.Name, e.Reason, e.Message), ": ")
+			return &ended[n]
 		}
 	}
-	return ""
+	return nil
 }
 
 // readyOf a pool: it is watched, and nothing about it is refused. One that backs off or is suspended is as it should be.

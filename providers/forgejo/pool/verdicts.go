@@ -38,7 +38,21 @@ func (p *pass) countVerdicts(ctx context.Context) error {
 		p.remember(i)
 		p.tell(ctx, i)
 	}
+	p.lift()
 	return nil
+}
+
+// lift the wait for the next try when another token is there than the one by which the last runner could not be made: it may have
+// been refused. The failures stay, so that the next wait is no shorter. Which wait was lifted is kept, since the cache may show it
+// for a while.
+func (p *pass) lift() {
+	if e := lastFailed(p.memory.recent); p.memory.replaced && e != nil && forgejov1.RunnerReason(e.Reason) == forgejov1.CreateFailed {
+		p.memory.lifted = p.tally.Next
+	}
+	p.memory.replaced = false
+	if p.tally.Next.Equal(p.memory.lifted) {
+		p.tally.Next = time.Time{}
+	}
 }
 
 // tallied so far: by the status, by the records and by memory, whichever counted most.

@@ -214,6 +214,16 @@ func (w *world) failedLook() {
 	w.pass()
 }
 
+// replaceToken in its Secret by another one of the same user.
+func (w *world) replaceToken() {
+	w.t.Helper()
+	token, err := w.forgejo.AddToken("ann", "write:organization")
+	w.must(err)
+	w.must(w.kube.Update(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-acme", Name: "forgejo-pat"}, Data: map[string][]byte{"token": []byte(token)},
+	}))
+}
+
 func (w *world) queue(n int) {
 	w.t.Helper()
 	for range n {

@@ -97,10 +97,11 @@ func (s *Session) lookOnce(ctx context.Context) {
 	defer cancel()
 	l, version, err := s.ask(ctx, version)
 	l.Began = began
-	pools, instances := s.seen(l, version, s.dialer.explain(err))
 	if err == nil {
+		// Before anybody acts on the look, who then takes the token that is proven.
 		s.servers.prove(s)
 	}
+	pools, instances := s.seen(l, version, s.dialer.explain(err))
 	s.servers.instances.wake(instances)
 	s.servers.pools.wake(pools)
 }

@@ -94,6 +94,9 @@ func (s *Session) Server() string { return s.url }
 // ID tells sessions apart. It has no secret in it, and is not to be shown all the same.
 func (s *Session) ID() string { return s.key }
 
+// SameToken reports whether two sessions are by the same token.
+func (s *Session) SameToken(other *Session) bool { return s.token == other.token }
+
 // Look is the last one, false if there was none or the server has failed since.
 func (s *Session) Look() (Look, bool) {
 	s.mu.Lock()
