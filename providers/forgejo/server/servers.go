@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -194,8 +195,19 @@ func keyOf(f steading.ForgejoServer, token string, p address.Policy) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// urlOf a server, written one way.
-func urlOf(raw string) string { return strings.TrimRight(strings.ToLower(raw), "/") }
+// Same reports whether registrations with one are registrations with the other: they are one server, in the same scope.
+func Same(a, b steading.ForgejoServer) bool {
+	return urlOf(a.URL) == urlOf(b.URL) && scopeKey(a.Scope) == scopeKey(b.Scope)
+}
+
+// urlOf a server, written one way. Its path is another one's if its case differs.
+func urlOf(raw string) string {
+	if u, err := url.Parse(raw); err == nil {
+		u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+		raw = u.String()
+	}
+	return strings.TrimRight(raw, "/")
+}
 
 func scopeKey(s steading.ForgejoScope) string {
 	return fmt.Sprintf("%t/%s/%t/%s", s.Instance != nil, s.Organization, s.User != nil, s.Repository)

@@ -331,6 +331,37 @@ func TestPlainHTTPOnlyWhereTheOperatorAllowsIt(t *testing.T) {
 	}
 }
 
+// TestAServerIsOneHoweverItIsWritten, but for the case of its path, which is a matter of the server.
+func TestAServerIsOneHoweverItIsWritten(t *testing.T) {
+	org := steading.ForgejoScope{Organization: "acme"}
+	cases := map[string]struct {
+		url   string
+		scope steading.ForgejoScope
+		want  bool
+	}{
+		"Itself":     {url: "https://example.com/git", scope: org, want: true},
+		"Slash":      {url: "https://example.com/git/", scope: org, want: true},
+		"Host":       {url: "HTTPS://Example.COM/git", scope: org, want: true},
+		"Path":       {url: "https://example.com/Git", scope: org},
+		"Scheme":     {url: "http://example.com/git", scope: org},
+		"Port":       {url: "https://example.com:3000/git", scope: org},
+		"OtherScope": {url: "https://example.com/git", scope: steading.ForgejoScope{Instance: &steading.WholeScope{}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			one := steading.ForgejoServer{URL: "https://example.com/git", Scope: org}
+			other := steading.ForgejoServer{URL: tc.url, Scope: tc.scope}
+			if Same(one, other) != tc.want {
+				t.Errorf("the same: %t, want %t", !tc.want, tc.want)
+			}
+			policy := address.Policy{}
+			if same := keyOf(one, "token", policy) == keyOf(other, "token", policy); same != tc.want {
+				t.Errorf("they share a session: %t, want %t", same, tc.want)
+			}
+		})
+	}
+}
+
 func TestASessionThatNobodyUsesEnds(t *testing.T) {
 	w := newWorld(t, loopback)
 	s := w.session()
