@@ -8,11 +8,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/server"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
@@ -46,7 +46,7 @@ func (c *connector) session(ctx context.Context, mg *v1alpha1.RunnerInstance) (S
 		return nil, errors.Wrapf(err, "cannot read the pool %s", p.Pool.Name)
 	}
 	now := pool.Spec.ForProvider.Settings.Forgejo
-	if pool.UID == p.Pool.UID && watches(pool) && now.URL == way.URL && equality.Semantic.DeepEqual(now.Scope, way.Scope) {
+	if pool.UID == p.Pool.UID && watches(pool) && server.Same(now, way) {
 		way = now
 	}
 	return c.servers.Session(ctx, way, p.Claim.Namespace)

@@ -114,7 +114,7 @@ func (d *Decision) count(s State, snap snapshot) {
 		}
 		switch {
 		case judged(i):
-		case busy(i, snap.runners):
+		case snap.busy(i):
 			d.Active++
 		case snap.available(i):
 			d.Available++

@@ -303,7 +303,9 @@ func TestDrain(t *testing.T) {
 		"Suspend":      {reason: "suspending drains", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2), states: states(2, api.RunnerIdle), want: 2},
 		"JobInHand":    {reason: "a runner with a job in hand is left to finish it", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2), states: map[int64]api.RunnerStatus{1: api.RunnerActive, 2: api.RunnerIdle}, want: 1},
 		"HadAJob":      {reason: "and so is one that stopped reporting on it", edit: func(s *steading.RunnerPoolSpec) { s.Labels = []string{"arm"} }, instances: group(1, activeSince(-time.Hour)), states: states(1, api.RunnerIdle), want: 0},
-		"Judged":       {reason: "history is not drained", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2, ended(forgejov1.RunnerConsumed, 0)), want: 0},
+		"Stranger": {reason: "on the server that the pool moved to another runner has its number", edit: func(s *steading.RunnerPoolSpec) { s.Forgejo.URL = "https://new.example.com" },
+			instances: group(2), states: map[int64]api.RunnerStatus{1: api.RunnerActive, 2: api.RunnerIdle}, want: 2},
+		"Judged": {reason: "history is not drained", edit: func(s *steading.RunnerPoolSpec) { s.Suspend = true }, instances: group(2, ended(forgejov1.RunnerConsumed, 0)), want: 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

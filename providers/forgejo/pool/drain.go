@@ -59,12 +59,12 @@ func templateOf(c *forgejov1.RunnerConfig) any {
 // drained are the runners that the pool does not want any more: all of a suspended pool, and those with another config. One
 // that has a job in hand is left to finish it.
 func drained(s State) []string {
-	runners := snapshotOf(s).runners
+	snap := snapshotOf(s)
 	var names []string
 	for n := range s.Instances {
 		i := &s.Instances[n]
 		p := i.Spec.ForProvider
-		if judged(i) || p.Drain || i.DeletionTimestamp != nil || busy(i, runners) {
+		if judged(i) || p.Drain || i.DeletionTimestamp != nil || snap.busy(i) {
 			continue
 		}
 		if s.Settings.Suspend || s.Config != nil && !alike(p.Config, *s.Config) {

@@ -5,10 +5,10 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/server"
 )
 
 // forsaken are the runners of a server, or of a scope, that the pool does not watch any more and that says nothing of them: it was
@@ -30,8 +30,7 @@ func forsaken(s State) []string {
 
 // elsewhere reports whether a runner is of another server or scope.
 func elsewhere(i *forgejov1.RunnerInstance, now steading.ForgejoServer) bool {
-	was := i.Spec.ForProvider.Config.Forgejo
-	return was.URL != now.URL || !equality.Semantic.DeepEqual(was.Scope, now.Scope)
+	return !server.Same(i.Spec.ForProvider.Config.Forgejo, now)
 }
 
 // unheard reports whether nothing could be learned about a runner for a while.
@@ -39,9 +38,6 @@ func unheard(i *forgejov1.RunnerInstance, now time.Time) bool {
 	c := i.GetCondition(xpv2.TypeSynced)
 	return c.Status == corev1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) >= stuck
 }
-
-// inHand reports whether a runner had a job when it was heard of last. What its pool looks at says nothing of it.
-func inHand(i *forgejov1.RunnerInstance) bool { return busy(i, nil) }
 
 // overdue reports whether a runner has lived for as long as it may.
 func overdue(i *forgejov1.RunnerInstance, now time.Time) bool {

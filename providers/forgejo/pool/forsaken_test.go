@@ -11,6 +11,7 @@ import (
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/api"
 	"github.com/steading-dev/steading/providers/forgejo/server"
 )
 
@@ -58,5 +59,19 @@ func TestRunnersOfAServerThatWasLeft(t *testing.T) {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestRunnersElsewhereTakeNoJobs of the server that the pool was pointed to, where nobody is asked for their numbers either.
+func TestRunnersElsewhereTakeNoJobs(t *testing.T) {
+	moved := settings(func(s *steading.RunnerPoolSpec) { s.Forgejo.URL = "https://new.example.com" })
+	config := configOf(moved, "")
+	s := State{Now: epoch, Settings: moved, Config: &config, Look: look(map[int64]api.RunnerStatus{1: api.RunnerIdle}), Jobs: jobs(2), Instances: group(2)}
+	d := Decide(s)
+	if len(d.Spawn) != 2 || d.Available != 0 || len(d.Drain) != 2 {
+		t.Errorf("%d runners are made for 2 jobs, %d are available, and %d of 2 drained", len(d.Spawn), d.Available, len(d.Drain))
+	}
+	if ids := snapshotOf(s).unlisted(s.Instances); len(ids) > 0 {
+		t.Errorf("the other server is asked for %v", ids)
 	}
 }

@@ -53,9 +53,9 @@ func surplus(s State, snap snapshot, free []*forgejov1.RunnerInstance, n int) []
 		return nil
 	}
 	free = slices.DeleteFunc(slices.Clone(free), func(i *forgejov1.RunnerInstance) bool {
-		r, _, ok := listed(i, snap.runners)
+		r, _, ok := snap.listed(i)
 		online := i.Status.AtProvider.OnlineTime
-		return judged(i) || busy(i, snap.runners) || !ok || r.Status != api.RunnerIdle || online == nil ||
+		return judged(i) || snap.busy(i) || !ok || r.Status != api.RunnerIdle || online == nil ||
 			s.Now.Sub(online.Time) < time.Duration(s.Settings.IdleTimeoutSeconds)*time.Second
 	})
 	slices.SortFunc(free, func(a, b *forgejov1.RunnerInstance) int {
@@ -113,11 +113,11 @@ func runningBy(s State) map[int64]int {
 
 // pinned are the jobs that runners were made for which may take them still. A job that waits while its runner is busy was
 // given no runner: that one took another.
-func pinned(instances []forgejov1.RunnerInstance, runners map[int64]api.Runner) map[jobKey]bool {
+func pinned(instances []forgejov1.RunnerInstance, snap snapshot) map[jobKey]bool {
 	p := map[jobKey]bool{}
 	for n := range instances {
 		i := &instances[n]
-		if j := i.Spec.ForProvider.Job; j != nil && !judged(i) && !busy(i, runners) {
+		if j := i.Spec.ForProvider.Job; j != nil && !judged(i) && !snap.busy(i) {
 			p[keyOf(*j)] = true
 		}
 	}
@@ -126,7 +126,7 @@ func pinned(instances []forgejov1.RunnerInstance, runners map[int64]api.Runner) 
 
 // snapshotOf a look.
 func snapshotOf(s State) snapshot {
-	snap := snapshot{runners: map[int64]api.Runner{}, gone: s.Gone}
+	snap := snapshot{of: s.Settings.Forgejo, runners: map[int64]api.Runner{}, gone: s.Gone}
 	if s.Look != nil {
 		snap.began, snap.runners = s.Look.Began, s.Look.Runners
 	}

@@ -154,7 +154,7 @@ func (p *pass) claim(look *server.Look) {
 	p.state.Jobs = p.claims.Bid(p.session.Server(), Bidder{
 		Pool: p.key, Created: p.runner.CreationTimestamp.Time, Labels: p.state.Settings.Labels, Session: p.session.ID(),
 		Open: p.state.Gate == nil, Room: max(0, int(p.state.Settings.MaxRunners)-d.Live) + d.Available,
-		Pinned: pinned(p.instances, look.Runners), Waiting: waiting,
+		Pinned: pinned(p.instances, snap), Waiting: waiting,
 	})
 	p.unserved = p.claims.Unserved(p.session.Server(), othersCannot(waiting, look.Runners))
 	p.noteWaiting()

@@ -6,6 +6,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/forgejo/api"
 )
 
@@ -28,41 +29,45 @@ func live(i *forgejov1.RunnerInstance, now time.Time) bool {
 	return !o.Released && o.CompletionTime != nil && now.Sub(o.CompletionTime.Time) < stuck
 }
 
-// listed is the registration of a runner as a look has it.
-func listed(i *forgejov1.RunnerInstance, runners map[int64]api.Runner) (r api.Runner, registered, ok bool) {
-	reg := i.Status.AtProvider.Registration
-	if reg == nil {
-		return api.Runner{}, false, false
-	}
-	r, ok = runners[reg.ID]
-	return r, true, ok
-}
-
-// busy reports whether a runner has a job in hand, as far as is known. One that had one is not given another.
-func busy(i *forgejov1.RunnerInstance, runners map[int64]api.Runner) bool {
-	if judged(i) {
-		return false
-	}
-	r, _, ok := listed(i, runners)
+// inHand reports whether a runner had a job in hand when it was heard of last. One that had one is not given another.
+func inHand(i *forgejov1.RunnerInstance) bool {
 	o := i.Status.AtProvider
-	return o.ActiveTime != nil || o.State == forgejov1.StateActive || ok && r.Status == api.RunnerActive
+	return !judged(i) && (o.ActiveTime != nil || o.State == forgejov1.StateActive)
 }
 
 // A snapshot is what a look, and what was asked since about what it did not list, say of runners.
 type snapshot struct {
+	// of is the server and scope that was looked at.
+	of      steading.ForgejoServer
 	began   time.Time
 	runners map[int64]api.Runner
 	gone    map[int64]bool
 }
 
+// listed is the registration of a runner as the look has it. Elsewhere the same number is another's.
+func (s snapshot) listed(i *forgejov1.RunnerInstance) (r api.Runner, registered, ok bool) {
+	reg := i.Status.AtProvider.Registration
+	if reg == nil || elsewhere(i, s.of) {
+		return api.Runner{}, reg != nil, false
+	}
+	r, ok = s.runners[reg.ID]
+	return r, true, ok
+}
+
+// busy reports whether a runner has a job in hand, as far as is known.
+func (s snapshot) busy(i *forgejov1.RunnerInstance) bool {
+	r, _, ok := s.listed(i)
+	return inHand(i) || !judged(i) && ok && r.Status == api.RunnerActive
+}
+
 // available reports whether a runner could take a job when the look began. What happened to it since does not count: the
-// job that it took is among those that the look saw waiting.
+// job that it took is among those that the look saw waiting. One that is elsewhere takes none of these.
 func (s snapshot) available(i *forgejov1.RunnerInstance) bool {
 	o := i.Status.AtProvider
-	if i.Spec.ForProvider.Drain || i.DeletionTimestamp != nil && !judged(i) {
+	if i.Spec.ForProvider.Drain || i.DeletionTimestamp != nil && !judged(i) || elsewhere(i, s.of) {
 		return false
 	}
-	r, registered, ok := listed(i, s.runners)
+	r, registered, ok := s.listed(i)
 	switch {
 	case judged(i) && (o.CompletionTime == nil || s.before(o.CompletionTime.Time)):
 		return false
@@ -95,7 +100,7 @@ func (s snapshot) unlisted(instances []forgejov1.RunnerInstance) []int64 {
 	var ids []int64
 	for n := range instances {
 		i := &instances[n]
-		if _, registered, ok := listed(i, s.runners); registered && !ok && !judged(i) && !s.since(i) {
+		if _, registered, ok := s.listed(i); registered && !ok && !judged(i) && !s.since(i) && !elsewhere(i, s.of) {
 			ids = append(ids, i.Status.AtProvider.Registration.ID)
 		}
 	}

@@ -182,7 +182,7 @@ func (w *walk) gone() map[int64]bool {
 	if w.look == nil {
 		return g
 	}
-	snap := snapshotOf(State{Look: w.look})
+	snap := snapshotOf(State{Settings: w.spec, Look: w.look})
 	for _, id := range snap.unlisted(w.pool) {
 		if _, there := w.online[id]; !there {
 			g[id] = true
