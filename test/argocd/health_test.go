@@ -169,6 +169,8 @@ func TestHealthOfOtherKinds(t *testing.T) {
 	unknown := says("Healthy", "Unknown", "UnknownPackageRevisionHealth", "")
 	begins := says("Healthy", "False", "UnhealthyPackageRevision", `Package revision health is "Unknown"`)
 	ill := says("Healthy", "False", "UnhealthyPackageRevision", "cannot resolve dependencies")
+	outdated := says("DefinitionsCurrent", "False", "DefinitionsOutdated", "apply the new")
+	unused := field(int64(0), "status", "users")
 	states := map[string]map[string]state{
 		"Context": {
 			"unreachable": {[]edit{says("Ready", "False", "Waiting", ""), field("Unreachable", "status", "phase"), says("Reachable", "False", "TargetUnreachable", "no answer")}, health{degraded, "no answer"}},
@@ -197,13 +199,21 @@ func TestHealthOfOtherKinds(t *testing.T) {
 			"failed": {[]edit{
 				field("Failed", "status", "atProvider", "phase"), field("StartupTimeout", "status", "atProvider", "reason"), field("no such image", "status", "atProvider", "message"),
 			}, health{degraded, "StartupTimeout: no such image"}},
-			"leaving": {[]edit{leaving}, health{progressing, "being deleted"}},
+			"paused":          {[]edit{pausedBy}, health{suspended, "paused"}},
+			"paused and said": {[]edit{says("Synced", "False", "ReconcilePaused", "")}, health{suspended, "paused"}},
+			"outdated":        {[]edit{outdated}, health{degraded, "apply the new"}},
+			"not served":      {[]edit{says("DefinitionsCurrent", "False", "DefinitionsNotReady", "not yet")}, health{progressing, "not yet"}},
+			"leaving":         {[]edit{leaving}, health{progressing, "being deleted"}},
 		},
 		"ClusterProviderConfig": {
-			"":            {nil, health{healthy, ""}},
-			"unused":      {[]edit{unseen}, health{healthy, ""}},
-			"going":       {[]edit{leaving, unseen}, health{progressing, "being deleted"}},
-			"held by use": {[]edit{leaving, field(int64(3), "status", "users")}, health{degraded, "deletion is blocked: in use by 3"}},
+			"":                   {nil, health{healthy, ""}},
+			"unused":             {[]edit{unseen}, health{healthy, ""}},
+			"going":              {[]edit{leaving, unseen}, health{progressing, "being deleted"}},
+			"held by use":        {[]edit{leaving, field(int64(3), "status", "users")}, health{degraded, "deletion is blocked: in use by 3"}},
+			"outdated":           {[]edit{outdated}, health{degraded, "apply the new"}},
+			"not served":         {[]edit{says("DefinitionsCurrent", "False", "DefinitionsNotReady", "not yet")}, health{progressing, "not yet"}},
+			"current":            {[]edit{says("DefinitionsCurrent", "True", "Current", "")}, health{healthy, ""}},
+			"outdated and going": {[]edit{outdated, leaving, unused}, health{progressing, "being deleted"}},
 		},
 		"EdgeRemainder": {
 			"not looked": {[]edit{unseen}, health{progressing, "looking for what is left"}},
@@ -279,6 +289,10 @@ func TestHealthOfOtherKinds(t *testing.T) {
 
 // TestHealthOfApplications: they are healthy once they are in sync with what they ask for now.
 func TestHealthOfApplications(t *testing.T) {
+	unknown := field("Unknown", "status", "sync", "status")
+	wrong := func(kind, message string) edit {
+		return field([]any{map[string]any{"type": kind, "message": message}}, "status", "conditions")
+	}
 	states := map[string]state{
 		"":                      {nil, health{healthy, ""}},
 		"new":                   {[]edit{unseen}, health{progressing, "not compared yet"}},
@@ -287,6 +301,10 @@ func TestHealthOfApplications(t *testing.T) {
 		"syncing":               {[]edit{field("Running", "status", "operationState", "phase"), field("waiting for a", "status", "operationState", "message")}, health{progressing, "waiting for a"}},
 		"cannot sync":           {[]edit{field("Failed", "status", "operationState", "phase"), field("no such kind", "status", "operationState", "message")}, health{degraded, "no such kind"}},
 		"ill":                   {[]edit{field("Degraded", "status", "health", "status")}, health{degraded, ""}},
+		"of no revision":        {[]edit{unknown, wrong("ComparisonError", "unable to resolve 'v9' to a commit SHA")}, health{degraded, "unable to resolve 'v9' to a commit SHA"}},
+		"refused before":        {[]edit{unknown, wrong("ComparisonError", "no"), field("v0.2.0", "spec", "source", "targetRevision")}, health{progressing, "its source was changed, and it was not compared since"}},
+		"refused at first":      {[]edit{unseen, unknown, wrong("InvalidSpecError", "not permitted in project")}, health{degraded, "not permitted in project"}},
+		"unknown without a why": {[]edit{unknown, wrong("OrphanedResourceWarning", "beside it")}, health{progressing, "not in sync"}},
 		"leaving":               {[]edit{leaving}, health{progressing, "being deleted"}},
 	}
 	app := load(t, "ready")["Application"]

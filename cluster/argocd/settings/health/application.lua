@@ -10,6 +10,20 @@ if obj.metadata.deletionTimestamp ~= nil then
 elseif sync.status == nil then
   return { status = "Progressing", message = "not compared yet" }
 end
+
+-- Why it cannot be compared: there is no such revision or path, or its project does not allow it. A sync that waits for it
+-- takes up no commit, not even the one that mends it; one that it fails does, when it is tried again.
+local function incomparable()
+  for _, c in ipairs(status.conditions or {}) do
+    if c.type == "ComparisonError" or c.type == "InvalidSpecError" then
+      return c.message or c.type
+    end
+  end
+end
+
+if sync.status == "Unknown" and next(compared) == nil and incomparable() ~= nil then
+  return { status = "Degraded", message = incomparable() }
+end
 for _, field in ipairs({ "repoURL", "path", "targetRevision", "chart" }) do
   if spec.source ~= nil and spec.source[field] ~= compared[field] then
     return { status = "Progressing", message = "its source was changed, and it was not compared since" }
@@ -19,6 +33,8 @@ if operation.phase == "Running" then
   return { status = "Progressing", message = operation.message or "syncing" }
 elseif operation.phase == "Failed" or operation.phase == "Error" then
   return { status = "Degraded", message = operation.message or "the last sync failed" }
+elseif sync.status == "Unknown" and incomparable() ~= nil then
+  return { status = "Degraded", message = incomparable() }
 elseif sync.status ~= "Synced" then
   return { status = "Progressing", message = "not in sync" }
 end
