@@ -136,6 +136,9 @@ func TestValuesChangeWhatTheySay(t *testing.T) {
 			images + "provider-runtime":  "prefix: 10.0.0.7:5000/mirrors/steading/provider-runtime",
 		}},
 		"Replicas": {"A cluster of one node needs no second one.", "runtimes: {provider-runtime: {replicas: 1}}", map[string]string{provider: "replicas: 1"}},
+		"Amounts": {"A number is an amount, too, and so is half of one.", "runtimes: {provider-runtime: {resources: {requests: {cpu: 2, memory: 1.5Gi}}}}", map[string]string{
+			provider: "requests: cpu: 2 memory: 1.5Gi",
+		}},
 		"Resources": {"A big platform needs more.", "runtimes: {function-steading: {resources: {limits: {memory: 3Gi}}}}", map[string]string{
 			function: "limits: memory: 3Gi requests: cpu: 100m",
 		}},
@@ -176,6 +179,13 @@ func TestValuesAreChecked(t *testing.T) {
 		"NoSuchPart": {"runtimes: {provider-forge: {replicas: 2}}", "provider-forge"},
 		"NoReplicas": {"runtimes: {provider-runtime: {replicas: 0}}", "replicas"},
 		"Scheme":     {"registry: https://ghcr.io/steading-dev", "registry"},
+		"Slash":      {"registry: ghcr.io/steading-dev/", "registry"},
+		"NoRegistry": {"registry: null", "missing property 'registry'"},
+		"NoRuntimes": {"runtimes: null", "missing property 'runtimes'"},
+		"NoSettings": {"monitoring: null", "missing property 'monitoring'"},
+		"NoAmount":   {"runtimes: {provider-runtime: {resources: {limits: {memory: plenty}}}}", "memory"},
+		"NoUnit":     {"runtimes: {provider-runtime: {resources: {limits: {memory: 1GB}}}}", "memory"},
+		"Nested":     {"runtimes: {provider-runtime: {resources: {requests: {limits: {cpu: 1}}}}}", "limits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(loadChart(t), tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {
