@@ -191,8 +191,10 @@ func (d *Definitions) hold(kind string) *hold {
 	h, ok := d.holds[kind]
 	if !ok {
 		controller := strings.ToLower(kind)
+		// A config's own kind is one of those that all write, and is said once.
+		others := slices.DeleteFunc(slices.Concat(d.written[kind], configKinds), func(k string) bool { return k == kind })
 		h = &hold{
-			writes: definitions.Of(d.gv, slices.Concat([]string{kind}, d.written[kind], configKinds)...),
+			writes: definitions.Of(d.gv, append([]string{kind}, others...)...),
 			log:    d.log.WithValues("held", controller), record: d.record.WithAnnotations("controller", controller),
 			clock: d.clock, looked: d.looked, seen: map[reconcile.Request]struct{}{},
 		}

@@ -222,8 +222,8 @@ func TestConfigsAreHeld(t *testing.T) {
 		return now
 	}
 	now := reconciled()
-	if have := now.GetCondition(steading.ConditionDefinitionsCurrent); have.Reason != steading.ReasonDefinitionsOutdated || !strings.Contains(have.Message, "spec.allowedTargets") {
-		t.Errorf("condition %+v", have)
+	if have := now.GetCondition(steading.ConditionDefinitionsCurrent); have.Reason != steading.ReasonDefinitionsOutdated || strings.Count(have.Message, "spec.allowedTargets") != 1 {
+		t.Errorf("condition %+v, want one that names the field, once", have)
 	}
 	if len(now.Finalizers) != 0 {
 		t.Errorf("it is reconciled: finalizers %v", now.Finalizers)
