@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -223,14 +224,22 @@ func TestAMachineLostWithAJobIsNoSecondChance(t *testing.T) {
 	}
 }
 
-// TestAFieldThatKubeVirtDoesNotKnowIsNamed, and no machine is made without it.
+// TestAFieldThatKubeVirtDoesNotKnowIsNamed, and no runner is registered whose machine would be made without it.
 func TestAFieldThatKubeVirtDoesNotKnowIsNamed(t *testing.T) {
 	t.Parallel()
 	c, w := newCloud(t), newWorld(t, "unknown")
 	w.queue(t, 1, "")
 	p := w.machinePool(1, `"aFieldOfTomorrow":1,`)
 	suite.Create(t, p)
-	w.wait(t, p, "names the field", ended(string(forgejov1.CreateFailed), "aFieldOfTomorrow"))
+	w.wait(t, p, "names the field", func(p *steading.RunnerPool) error {
+		if !strings.Contains(p.Status.Message, "aFieldOfTomorrow") {
+			return fmt.Errorf("it says %q", p.Status.Message)
+		}
+		return says("RunnersMade", "TemplateRefused")(p)
+	})
+	if all := w.forgejo.Registrations(); len(all) != 0 {
+		t.Errorf("%d runners were registered all the same", len(all))
+	}
 	if vms, _, err := w.machines(t.Context(), c); err != nil || len(vms) != 0 {
 		t.Errorf("%d machines were made: %v", len(vms), err)
 	}

@@ -70,7 +70,10 @@ func setup(mgr manager.Manager, o kit.Options, f flags) error {
 		return errors.Wrap(err, "cannot add the sessions with servers to the manager")
 	}
 	guard := namespace.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock)
-	if err := pool.Setup(mgr, pool.Options{Options: o, Servers: servers, Guard: guard, Check: child.Check, Kinds: child.Kinds{Discovery: d}}); err != nil {
+	err = pool.Setup(mgr, pool.Options{
+		Options: o, Servers: servers, Guard: guard, Check: child.Check, Try: child.Trial{Client: mgr.GetClient()}.Try, Kinds: child.Kinds{Discovery: d},
+	})
+	if err != nil {
 		return err
 	}
 	return instance.Setup(mgr, instance.Options{Options: o, Servers: servers, LetGoAfter: f.DeregisterFor})

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/apis/names"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
@@ -62,10 +64,32 @@ func (p *pass) survey(ctx context.Context, config forgejov1.RunnerConfig) *Gate 
 	if err := p.check(config, namespace.Labels); err != nil {
 		return refusal(steading.ReasonTemplateRefused, err)
 	}
+	return p.tried(ctx)
+}
+
+// again is when a pool tries again what it could not: a right that was just given takes a moment to be known.
+const again = 5 * time.Second
+
+// tried is what a runner runs in, once for each change of the settings: what is wrong with the template is known before anything
+// is registered.
+func (p *pass) tried(ctx context.Context) *Gate {
+	if p.memory.taken == p.runner.Generation {
+		return nil
+	}
+	i := p.instance(Want{})
+	i.Name = names.RunnerInstance(p.key.Name, "trial")
+	taken, err := p.try(ctx, i)
+	if err != nil {
+		p.again = again
+		return refusal(reasonOf(err), err)
+	}
+	if taken {
+		p.memory.taken = p.runner.Generation
+	}
 	return nil
 }
 
-// reasonOf an error of the guard.
+// reasonOf an error of the guard, or of the trial.
 func reasonOf(err error) xpv2.ConditionReason {
 	var reasoned interface {
 		error

@@ -41,6 +41,8 @@ type memory struct {
 	// waiting since when jobs are seen to.
 	waiting map[jobKey]time.Time
 	ground  ground
+	// taken is the generation of the settings by which the API server would make what runners run in.
+	taken int64
 	// served is whether the cluster was seen to serve the kinds that not every cluster has.
 	served bool
 	swept  sweeps

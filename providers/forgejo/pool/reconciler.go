@@ -31,6 +31,10 @@ type Guard interface {
 // CheckFunc returns why runners cannot be made of a config in a namespace with these labels.
 type CheckFunc func(c forgejov1.RunnerConfig, namespaceLabels map[string]string) error
 
+// TryFunc returns whether the API server would make what a runner runs in, without making it. Without an error either it is
+// not known. The error may have a method Reason, which is then the reason of the condition RunnersMade.
+type TryFunc func(ctx context.Context, i *forgejov1.RunnerInstance) (taken bool, err error)
+
 // Informed has a Runner woken when what it refers to changes.
 type Informed interface {
 	Of(ctx context.Context, name string, subjects ...referred.Subject)
@@ -49,6 +53,7 @@ type Reconciler struct {
 	servers  *server.Servers
 	guard    Guard
 	check    CheckFunc
+	try      TryFunc
 	kinds    Kinds
 	claims   *Claims
 	memories *memories

@@ -369,6 +369,49 @@ type refusedNamespaceError struct{}
 func (refusedNamespaceError) Error() string                { return "not for you" }
 func (refusedNamespaceError) Reason() xpv2.ConditionReason { return steading.ReasonJobNamespaceRefused }
 
+type refusedTemplateError struct{}
+
+func (refusedTemplateError) Error() string                { return "spec.vm.template: unknown field" }
+func (refusedTemplateError) Reason() xpv2.ConditionReason { return steading.ReasonTemplateRefused }
+
+// TestATemplateIsTriedBeforeRunnersAreMade, until the API server takes it, and then not again before the settings change. That it
+// is not allowed is tried again soon: the right may have been given a moment ago.
+func TestATemplateIsTriedBeforeRunnersAreMade(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	for _, tc := range []struct {
+		err  error
+		want xpv2.ConditionReason
+	}{
+		{errBroken, steading.ReasonGuardRailsNotWritten},
+		{refusedTemplateError{}, steading.ReasonTemplateRefused},
+	} {
+		w.trial.err = tc.err
+		after := w.look().RequeueAfter
+		w.have(0)
+		if after > again {
+			t.Errorf("it is tried again in %s", after)
+		}
+		if c := w.written().GetCondition(steading.ConditionRunnersMade); c.Reason != tc.want || c.Message != tc.err.Error() {
+			t.Errorf("RunnersMade is %+v", c)
+		}
+	}
+	w.trial.err = nil
+	w.pass()
+	w.have(1)
+	before := w.trial.tried
+	w.look()
+	w.look()
+	if w.trial.tried != before {
+		t.Error("what is taken is tried with each look")
+	}
+	w.edit(func(s *steading.RunnerPoolSpec) { s.MaxRunners = 20 })
+	w.pass()
+	if w.trial.tried != before+1 {
+		t.Errorf("after an edit it is tried %d times", w.trial.tried-before)
+	}
+}
+
 func TestTheOperatorsImageIsTaken(t *testing.T) {
 	w := newWorld(t, func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "" })
 	config := &forgejov1.ClusterProviderConfig{}

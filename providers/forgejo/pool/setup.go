@@ -39,6 +39,8 @@ type Options struct {
 	Guard Guard
 	// Check what runners are made of.
 	Check CheckFunc
+	// Try what runners are made of.
+	Try TryFunc
 	// Kinds that they are made of and that not every cluster has.
 	Kinds Kinds
 }
@@ -83,7 +85,7 @@ func newReconciler(c client.Client, uncached client.Reader, o Options) *Reconcil
 	return &Reconciler{
 		client: c, uncached: uncached, log: o.Log.WithValues("controller", name), clock: o.Clock, poll: o.Poll, report: o.Claims,
 		rights:  referred.Rights{Provider: names.ProviderForgejo, Client: c, Reader: uncached, Uncached: uncached, Claims: o.Claims},
-		servers: o.Servers, guard: o.Guard, check: o.Check, kinds: o.Kinds, claims: NewClaims(), memories: newMemories(),
+		servers: o.Servers, guard: o.Guard, check: o.Check, try: o.Try, kinds: o.Kinds, claims: NewClaims(), memories: newMemories(),
 	}
 }
 

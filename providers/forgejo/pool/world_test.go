@@ -45,6 +45,7 @@ type world struct {
 	stop    func() // The servers' looks.
 	guard   *fakeGuard
 	kinds   fakeKinds
+	trial   fakeTrial
 	events  chan string
 	r       *Reconciler
 	url     string
@@ -75,6 +76,17 @@ func (*fakeKinds) Defined(c forgejov1.RunnerConfig) []string {
 }
 
 func (k *fakeKinds) Served(c forgejov1.RunnerConfig) bool { return c.VM == nil || k.served }
+
+// fakeTrial takes what it is tried with, or says why not. What is tried is counted.
+type fakeTrial struct {
+	err   error
+	tried int
+}
+
+func (f *fakeTrial) try(context.Context, *forgejov1.RunnerInstance) (bool, error) {
+	f.tried++
+	return f.err == nil, f.err
+}
 
 type uninformed struct{}
 
@@ -141,7 +153,7 @@ func (w *world) restart(c client.Client) {
 		Options: kit.Options{
 			Log: logging.NewNopLogger(), Clock: w.clock, Poll: kit.Poll{Ready: time.Hour, NotReady: time.Hour}, Claims: kit.NewClaimReporter(w.kube, w.kube, rec),
 		},
-		Servers: servers, Guard: w.guard, Check: func(forgejov1.RunnerConfig, map[string]string) error { return nil }, Kinds: &w.kinds,
+		Servers: servers, Guard: w.guard, Check: func(forgejov1.RunnerConfig, map[string]string) error { return nil }, Try: w.trial.try, Kinds: &w.kinds,
 	})
 	w.r.informed = uninformed{}
 	w.looked = 0
