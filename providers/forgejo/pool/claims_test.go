@@ -28,6 +28,9 @@ func TestOnePoolClaimsAJob(t *testing.T) {
 	room := func(n int) func(*Bidder) { return func(b *Bidder) { b.Room = n } }
 	labels := func(l ...string) func(*Bidder) { return func(b *Bidder) { b.Labels = l } }
 	session := func(s string) func(*Bidder) { return func(b *Bidder) { b.Session = s } }
+	both := func(b *Bidder) {
+		b.Waiting = []api.Job{job(1, func(j *api.Job) { j.RunsOn = []string{"docker", "arm"} })}
+	}
 	pin := func(id int64) func(*Bidder) {
 		return func(b *Bidder) { b.Pinned = map[jobKey]bool{keyOf(queued(job(id))): true} }
 	}
@@ -39,6 +42,7 @@ func TestOnePoolClaimsAJob(t *testing.T) {
 		"Oldest":         {reason: "the oldest that serves it", bids: []Bidder{bidder("a-old", 0), bidder("a-young", 1)}, want: map[string]int{"a-old": 2}},
 		"AskedLater":     {reason: "whoever asks first keeps what it has room for", bids: []Bidder{bidder("a-young", 1), bidder("a-old", 0), bidder("a-young", 1)}, want: map[string]int{"a-old": 0, "a-young": 2}},
 		"Labels":         {reason: "a pool without the labels is none", bids: []Bidder{bidder("a-old", 0, labels("arm")), bidder("a-young", 1)}, want: map[string]int{"a-young": 2}},
+		"AllLabels":      {reason: "nor is one that has some of them", bids: []Bidder{bidder("a-old", 0, both), bidder("a-young", 1, both, labels("arm", "docker", "x64"))}, want: map[string]int{"a-young": 1}},
 		"Suspended":      {reason: "one that makes no runners leaves jobs to others", bids: []Bidder{bidder("a-old", 0, closed), bidder("a-young", 1), bidder("a-old", 0, closed)}, want: map[string]int{"a-old": 0, "a-young": 2}},
 		"NoneOpen":       {reason: "if none makes runners, the oldest says why", bids: []Bidder{bidder("a-old", 0, closed), bidder("a-young", 1, closed)}, want: map[string]int{"a-old": 2}},
 		"Full":           {reason: "what the oldest has no room for goes to the next", bids: []Bidder{bidder("a-old", 0, room(1)), bidder("a-young", 1), bidder("a-old", 0, room(1))}, want: map[string]int{"a-old": 1, "a-young": 1}},
