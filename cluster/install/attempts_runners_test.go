@@ -27,7 +27,8 @@ func job(namespace, labels string) string {
 }
 
 func machine(namespace, labels string) string {
-	return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: acme-linux-cccccccc, namespace: " + namespace + ", labels: " + labels + "}"
+	return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: acme-linux-cccccccc, namespace: " + namespace + ", labels: " + labels + "}\n" +
+		"spec: {runStrategy: Once, template: {spec: {domain: {devices: {}}}}}"
 }
 
 func credentials(name, namespace string) string {

@@ -21,6 +21,7 @@ import (
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/cluster/local"
+	"github.com/steading-dev/steading/test/fakes/kubevirt"
 )
 
 // A user of the cluster, as authentication would find him.
@@ -98,12 +99,16 @@ func startCluster(t *testing.T) *cluster {
 		}
 	})
 	c := &cluster{plane: p}
-	if err := p.Apply(t.Context(), claimCRDs(t)...); err != nil {
+	machines, err := kubevirt.Definitions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(t.Context(), append(claimCRDs(t), machines...)...); err != nil {
 		t.Fatal(err)
 	}
 	all := files(t)
 	namespaces := slices.IndexFunc(all, func(f string) bool { return !strings.HasPrefix(filepath.Base(f), "00-") })
-	for _, paths := range [][]string{{"../../package/provider-runtime/crds", "../../package/provider-forgejo/crds", "testdata/httproutes.yaml", "testdata/virtualmachines.yaml"}, all[:namespaces], {"testdata/fixtures.yaml"}} {
+	for _, paths := range [][]string{{"../../package/provider-runtime/crds", "../../package/provider-forgejo/crds", "testdata/httproutes.yaml"}, all[:namespaces], {"testdata/fixtures.yaml"}} {
 		if err := p.ApplyFiles(t.Context(), paths...); err != nil {
 			t.Fatal(err)
 		}
