@@ -1,13 +1,17 @@
 package runners
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,7 +119,8 @@ func TestTheTokenStaysWhereItIs(t *testing.T) {
 	w.waitJobs(t)
 }
 
-// wantCredential expects a Secret in the job namespace, and that no Secret there has the API token.
+// wantCredential expects a Secret in the job namespace, with what is made of it, and that none of it has the API token, nor a
+// record.
 func (w *world) wantCredential(ctx context.Context, t *testing.T) error {
 	t.Helper()
 	secrets := &corev1.SecretList{}
@@ -124,8 +129,28 @@ func (w *world) wantCredential(ctx context.Context, t *testing.T) error {
 	}
 	for _, s := range secrets.Items {
 		for key, value := range s.Data {
-			if string(value) == w.token {
+			if strings.Contains(string(value), w.token) {
 				t.Errorf("Secret %s has the API token as %s", s.Name, key)
+			}
+		}
+	}
+	for namespace, kinds := range map[string][]client.ObjectList{
+		w.namespace():         {&batchv1.JobList{}, &corev1.PodList{}},
+		names.SystemNamespace: {&forgejov1.RunnerInstanceList{}, &forgejov1.RunnerList{}},
+	} {
+		for _, l := range kinds {
+			if err := suite.Admin.List(ctx, l, client.InNamespace(namespace)); err != nil {
+				return err
+			}
+			if meta.LenList(l) == 0 {
+				return fmt.Errorf("there is nothing yet in the %T of namespace %s", l, namespace)
+			}
+			raw, err := json.Marshal(l)
+			if err != nil {
+				return err
+			}
+			if bytes.Contains(raw, []byte(w.token)) {
+				t.Errorf("the API token is in the %T of namespace %s", l, namespace)
 			}
 		}
 	}
