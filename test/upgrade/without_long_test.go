@@ -57,7 +57,7 @@ func TestUninstallAsDocumented(t *testing.T) {
 		if err := suite.Reload(ctx, config); err != nil {
 			return err
 		}
-		return says(config.GetCondition("Terminating"), "usages still exist")
+		return says(config.GetCondition("Terminating"), "until the managed resources that name it are gone")
 	})
 
 	reader.Run(t, commands...)

@@ -209,7 +209,8 @@ func TestConfigsAreHeld(t *testing.T) {
 	config := &v1alpha1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	c := kube(t, interceptor.Funcs{}, config)
 	o := Options{Definitions: d, Log: logging.NewNopLogger(), Record: event.NewNopRecorder()}
-	r := newConfigReconciler(&fake.Manager{Client: c, Scheme: c.Scheme()}, o, v1alpha1.GroupVersion.WithKind("ClusterProviderConfig"))
+	mgr := &fake.Manager{Client: c, Scheme: c.Scheme()}
+	r := heldConfig(mgr, o, newConfigKeeper(mgr, o, v1alpha1.GroupVersion.WithKind("ClusterProviderConfig")))
 	reconciled := func() *v1alpha1.ClusterProviderConfig {
 		t.Helper()
 		for range 3 {

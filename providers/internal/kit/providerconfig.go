@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -20,7 +21,8 @@ import (
 )
 
 // ProviderConfigs are the kinds with which a provider is configured, all in one group and version. Both kinds of config
-// are accounted for by the one namespaced ProviderConfigUsage, so that a ClusterProviderConfig in use is kept too.
+// are accounted for by the one namespaced ProviderConfigUsage. One that is being deleted is kept until no managed resource of
+// the provider names it.
 type ProviderConfigs struct {
 	// GroupVersion of the provider.
 	GroupVersion schema.GroupVersion
@@ -32,30 +34,42 @@ type ProviderConfigs struct {
 // setupProviderConfigs sets up the controllers that keep a provider's configs while they are in use.
 func setupProviderConfigs(mgr manager.Manager, o Options, p ProviderConfigs) error {
 	for kind, config := range map[string]client.Object{"ProviderConfig": p.Config, "ClusterProviderConfig": p.ClusterConfig} {
-		name := providerconfig.ControllerName(kind)
-		err := ctrl.NewControllerManagedBy(mgr).
+		name, of := providerconfig.ControllerName(kind), p.GroupVersion.WithKind(kind)
+		keeper := newConfigKeeper(mgr, o, of)
+		b := ctrl.NewControllerManagedBy(mgr).
 			Named(name).
 			WithOptions(o.Controller()).
 			For(config).
 			Watches(p.Usage, together{&resource.EnqueueRequestForProviderConfig{Kind: kind}}).
-			WatchesRawSource(o.Released(kind)).
-			Complete(ratelimiter.NewReconciler(name, newConfigReconciler(mgr, o, p.GroupVersion.WithKind(kind)), o.Limiter))
-		if err != nil {
+			WatchesRawSource(o.Released(kind))
+		for _, user := range configuredKinds(mgr.GetScheme(), p.GroupVersion) {
+			empty, ok := resource.MustCreateObject(user, mgr.GetScheme()).(client.Object)
+			if !ok {
+				return errors.Errorf("the kind %s, which names configs, is no object", user.Kind)
+			}
+			b = b.Watches(empty, keeper.woken(), builder.WithPredicates(keeper.changesOver()))
+		}
+		if err := b.Complete(ratelimiter.NewReconciler(name, heldConfig(mgr, o, keeper), o.Limiter)); err != nil {
 			return errors.Wrapf(err, "cannot set up the controller of %s", kind)
 		}
 	}
 	return nil
 }
 
-// newConfigReconciler of configs of a kind. It is held as all controllers are.
-func newConfigReconciler(mgr manager.Manager, o Options, config schema.GroupVersionKind) reconcile.Reconciler {
-	gv := config.GroupVersion()
-	r := providerconfig.NewReconciler(newFrugalManager(noting{mgr}), resource.ProviderConfigKinds{
+// newConfigKeeper keeps configs of a kind, and has Crossplane's reconciler account for those that are not being deleted.
+func newConfigKeeper(mgr manager.Manager, o Options, config schema.GroupVersionKind) configKeeper {
+	gv, frugal := config.GroupVersion(), newFrugalManager(noting{mgr})
+	r := providerconfig.NewReconciler(frugal, resource.ProviderConfigKinds{
 		Config:    config,
 		Usage:     gv.WithKind("ProviderConfigUsage"),
 		UsageList: gv.WithKind("ProviderConfigUsageList"),
 	}, providerconfig.WithLogger(o.Log.WithValues("controller", providerconfig.ControllerName(config.Kind))), providerconfig.WithRecorder(o.Record))
-	return o.Held(config.Kind, mgr.GetClient(), Itself[resource.ProviderConfig](mgr, config, nil), WithAfter(r))
+	return configKeeper{of: config, client: frugal.GetClient(), record: o.Record, then: r}
+}
+
+// heldConfig is held as all controllers are.
+func heldConfig(mgr manager.Manager, o Options, k configKeeper) reconcile.Reconciler {
+	return o.Held(k.of.Kind, mgr.GetClient(), Itself[resource.ProviderConfig](mgr, k.of, nil), WithAfter(k))
 }
 
 // accounting is how long usages may come and go before a config's users are counted again: each count looks at all of them.
