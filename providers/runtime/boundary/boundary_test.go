@@ -2,6 +2,8 @@ package boundary
 
 import (
 	"context"
+	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +22,9 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 var upToDate = managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
@@ -395,6 +399,23 @@ func TestDeletionGoesOn(t *testing.T) {
 	}
 	if got.Status.Phase != steading.EnvironmentDeleting {
 		t.Errorf("claim has phase %q, want Deleting", got.Status.Phase)
+	}
+}
+
+// TestARefusedAddressIsSaid: a cluster whose address is refused may well answer, and the claim says what is in the way.
+func TestARefusedAddressIsSaid(t *testing.T) {
+	w := newWorld(t, nil, claim(claimDeleted))
+	b := boundary(deleted)
+	err := &target.UnreachableError{Context: "acme-edge", Err: address.Policy{}.Check(netip.MustParseAddr("127.0.0.1"))}
+	if _, have := (unreached{w.e, err}).Observe(t.Context(), b); !errors.Is(have, err) {
+		t.Errorf("got %v", have)
+	}
+	got := &steading.Environment{}
+	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: "tenant-acme", Name: "dev"}, got))
+	for on, c := range map[string]xpv2.Condition{"Boundary": b.GetCondition(steading.ConditionDeletionBlocked), "claim": got.Status.GetCondition(steading.ConditionDeletionBlocked)} {
+		if c.Reason != steading.ReasonAddressRefused || !strings.Contains(c.Message, "127.0.0.1 is a loopback address") {
+			t.Errorf("the %s says %+v", on, c)
+		}
 	}
 }
 

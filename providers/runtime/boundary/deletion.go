@@ -17,6 +17,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/runtime/blockers"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // observeDeletion finds out how far the deletion has come. The Boundary goes only when the server says that the namespace
@@ -96,7 +97,7 @@ func (e *external) goesOn(ctx context.Context, mg *v1alpha1.Boundary) error {
 	return e.o.Claims.Deleting(ctx, claimOf(mg))
 }
 
-// unreachable holds up the deletion until the cluster answers, or an operator gives it up.
+// unreachable holds up the deletion until the cluster is reached, or an operator gives it up.
 func (e *external) unreachable(ctx context.Context, mg *v1alpha1.Boundary, err error) (managed.ExternalObservation, error) {
 	p := mg.Spec.ForProvider
 	claim := kit.EnvironmentClaim(p.Claim)
@@ -109,8 +110,9 @@ func (e *external) unreachable(ctx context.Context, mg *v1alpha1.Boundary, err e
 		return managed.ExternalObservation{}, nil
 	}
 	msg := fmt.Sprintf("namespace %s cannot be deleted yet: %s", p.Namespace, kit.Clean(err))
-	mg.SetConditions(blocked(mg, steading.ReasonTargetUnreachable, msg))
-	if berr := e.o.Claims.Blocked(ctx, claim, steading.ReasonTargetUnreachable, msg); berr != nil {
+	reason := target.ReasonOf(err)
+	mg.SetConditions(blocked(mg, reason, msg))
+	if berr := e.o.Claims.Blocked(ctx, claim, reason, msg); berr != nil {
 		return managed.ExternalObservation{}, berr
 	}
 	return managed.ExternalObservation{}, err

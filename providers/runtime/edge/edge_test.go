@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
@@ -256,6 +258,13 @@ func TestVerdicts(t *testing.T) {
 			reason: "the environment's cluster does not answer: names are asked for all the same",
 			edge:   edge(), world: func(w *world) { w.unreachable = true },
 			exposed: "TargetUnreachable", certificate: "Issuing", says: "cannot reach the cluster of context platform",
+		},
+		"Refused": {
+			reason: "nobody asked the environment's cluster, whose address is refused",
+			edge:   edge(), world: func(w *world) {
+				w.unreachable, w.because = true, address.Policy{}.Check(netip.MustParseAddr("127.0.0.1"))
+			},
+			exposed: "AddressRefused", certificate: "Issuing", says: "127.0.0.1 is a loopback address",
 		},
 		"NoNamespace": {
 			reason:  "the Boundary has not made the namespace yet",

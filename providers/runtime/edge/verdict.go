@@ -79,7 +79,7 @@ func asProblem(err error) (*problem, error) {
 	case stderrors.As(err, &foreign):
 		return &problem{steading.ReasonNotOurs, err.Error()}, nil
 	case stderrors.As(err, &unreachable), stderrors.As(err, &failed), stderrors.As(err, &network):
-		return &problem{steading.ReasonTargetUnreachable, err.Error()}, nil
+		return &problem{target.ReasonOf(err), err.Error()}, nil
 	default:
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -45,6 +46,8 @@ type world struct {
 	absent map[schema.GroupVersionKind]bool
 	// unreachable is whether the environment's cluster answers.
 	unreachable bool
+	// because of this it does not. Nil: nobody knows.
+	because error
 	// notYet is whether the environment's Context was not looked at yet.
 	notYet bool
 	// writes that were made, by verb and object.
@@ -129,7 +132,7 @@ func (w *world) reach(ctx context.Context, name, namespace string) (*place, erro
 		return nil, &target.UnreachableError{Context: name, Err: target.ErrNotYet}
 	}
 	if w.unreachable {
-		return nil, &target.UnreachableError{Context: name, Err: errors.New("its API server does not answer")}
+		return nil, &target.UnreachableError{Context: name, Err: cmp.Or(w.because, errors.New("its API server does not answer"))}
 	}
 	p := &place{provider: w, refresh: func() {}}
 	ns, exists, err := find(ctx, w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})

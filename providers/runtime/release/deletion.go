@@ -16,6 +16,7 @@ import (
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // uninstallAttempts are made before a release is left to the deletion of its namespace, if that is due anyway.
@@ -131,7 +132,7 @@ func (e *external) forget(ctx context.Context, mg *v1alpha1.Release) error {
 	return e.o.Claims.Deleting(ctx, claimOf(mg))
 }
 
-// unreachable holds up the deletion until the cluster answers, or an operator gives it up.
+// unreachable holds up the deletion until the cluster is reached, or an operator gives it up.
 func (e *external) unreachable(ctx context.Context, mg *v1alpha1.Release, err error) (managed.ExternalObservation, error) {
 	p := mg.Spec.ForProvider
 	claim := kit.EnvironmentClaim(p.Claim)
@@ -143,8 +144,9 @@ func (e *external) unreachable(ctx context.Context, mg *v1alpha1.Release, err er
 		return managed.ExternalObservation{}, e.forget(ctx, mg)
 	}
 	msg := fmt.Sprintf("release %s in namespace %s cannot be uninstalled yet: %s", p.ReleaseName, p.Namespace, kit.Clean(err))
-	mg.SetConditions(blocked(mg, steading.ReasonTargetUnreachable, msg))
-	if berr := e.o.Claims.Blocked(ctx, claim, steading.ReasonTargetUnreachable, msg); berr != nil {
+	reason := target.ReasonOf(err)
+	mg.SetConditions(blocked(mg, reason, msg))
+	if berr := e.o.Claims.Blocked(ctx, claim, reason, msg); berr != nil {
 		return managed.ExternalObservation{}, berr
 	}
 	return managed.ExternalObservation{}, err

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,9 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // TestLife deploys, upgrades, stops and starts, and counts what is recorded.
@@ -245,6 +248,20 @@ func TestDeletion(t *testing.T) {
 	}
 	if w.e.operations.of(keyOf(w.mg)) != nil {
 		t.Error("what is gone is forgotten")
+	}
+}
+
+// TestARefusedAddressIsSaid: a cluster whose address is refused may well answer, and the Release says what is in the way.
+func TestARefusedAddressIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.mg.DeletionTimestamp = &metav1.Time{Time: now}
+	err := &target.UnreachableError{Context: "acme-edge", Err: address.Policy{}.Check(netip.MustParseAddr("127.0.0.1"))}
+	if _, have := (unreached{w.e, err}).Observe(t.Context(), w.mg); !errors.Is(have, err) {
+		t.Errorf("got %v", have)
+	}
+	c := w.mg.GetCondition(steading.ConditionDeletionBlocked)
+	if c.Reason != steading.ReasonAddressRefused || !strings.Contains(c.Message, "127.0.0.1 is a loopback address") {
+		t.Errorf("it says %+v", c)
 	}
 }
 

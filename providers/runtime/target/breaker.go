@@ -5,9 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/steading-dev/steading/providers/internal/address"
 )
 
 // A breaker stops asking a target that has not answered five times in a row, and asks again, once, every ten seconds.
@@ -15,7 +18,9 @@ type breaker struct {
 	name  string
 	kind  Kind
 	state *gobreaker.TwoStepCircuitBreaker[struct{}]
-	inner http.RoundTripper
+	// refused is why the target's address was refused when it was last dialled. Nil: it was not.
+	refused *atomic.Pointer[address.RefusedError]
+	inner   http.RoundTripper
 }
 
 const (
@@ -24,7 +29,7 @@ const (
 )
 
 func newBreaker(name string, kind Kind) *breaker {
-	return &breaker{name: name, kind: kind, state: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+	return &breaker{name: name, kind: kind, refused: &atomic.Pointer[address.RefusedError]{}, state: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     breakerPause,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerFailures },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
@@ -49,7 +54,7 @@ func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 	done, err := b.state.Allow()
 	if err != nil {
 		requests.WithLabelValues(string(b.kind), "broken").Inc()
-		return nil, &UnreachableError{Context: b.name, Err: errors.New("its API server did not answer five times in a row; it is asked again in ten seconds")}
+		return nil, b.unreachable("its API server did not answer five times in a row; it is asked again in ten seconds")
 	}
 	res, err := b.inner.RoundTrip(req)
 	switch {
@@ -58,11 +63,28 @@ func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 		done(nil)
 		requests.WithLabelValues(string(b.kind), "canceled").Inc()
 	case err != nil:
+		b.refused.Store(refusalIn(err))
 		done(err)
 		requests.WithLabelValues(string(b.kind), "error").Inc()
 	default:
+		b.refused.Store(nil)
 		done(nil)
 		requests.WithLabelValues(string(b.kind), strconv.Itoa(res.StatusCode/100)+"xx").Inc()
 	}
 	return res, err
+}
+
+// unreachable says why the target is not reached: what it looks like, unless nobody was asked, since the address is refused.
+func (b *breaker) unreachable(looks string) error {
+	if r := b.refused.Load(); r != nil {
+		return &UnreachableError{Context: b.name, Err: r}
+	}
+	return &UnreachableError{Context: b.name, Err: errors.New(looks)}
+}
+
+// refusalIn an error, nil if it is another.
+func refusalIn(err error) *address.RefusedError {
+	var r *address.RefusedError
+	errors.As(err, &r)
+	return r
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/client-go/discovery"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
 // Kind of a target, as metrics tell them apart.
@@ -54,6 +57,7 @@ type Target struct {
 	Mapper *restmapper.DeferredDiscoveryRESTMapper
 
 	config    *rest.Config
+	breaker   *breaker
 	informers cache.Cache
 	dispatch  func(string, client.Object)
 	tokens    tokens
@@ -66,7 +70,8 @@ type Target struct {
 func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, client.Object)) (*Target, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(RefuseRedirects)
-	cfg.Wrap(newBreaker(name, kind).wrap)
+	b := newBreaker(name, kind)
+	cfg.Wrap(b.wrap)
 	// Fairness between tenants is the API server's. A limiter here would make one tenant's releases wait for another's.
 	cfg.QPS, cfg.RateLimiter = -1, nil
 
@@ -77,7 +82,7 @@ func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, c
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Name: name, config: cfg, dispatch: dispatch, Discovery: memory.NewMemCacheClient(dc)}
+	t := &Target{Name: name, config: cfg, breaker: b, dispatch: dispatch, Discovery: memory.NewMemCacheClient(dc)}
 	t.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(t.Discovery)
 	if t.Client, err = client.New(cfg, client.Options{Scheme: scheme.Scheme, Mapper: t.Mapper}); err != nil {
 		return nil, err
@@ -102,7 +107,7 @@ func (t *Target) synced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if !t.informers.WaitForCacheSync(ctx) {
-		return &UnreachableError{Context: t.Name, Err: errors.New("its API server does not answer")}
+		return t.breaker.unreachable("its API server does not answer")
 	}
 	return nil
 }
@@ -165,3 +170,11 @@ func (e *UnreachableError) Error() string {
 
 // Unwrap returns why.
 func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// ReasonOf an error in reaching a target, as a reason of conditions: one at an address that is refused may well answer.
+func ReasonOf(err error) xpv2.ConditionReason {
+	if refusalIn(err) != nil {
+		return steading.ReasonAddressRefused
+	}
+	return steading.ReasonTargetUnreachable
+}

@@ -3,8 +3,17 @@ package target
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"k8s.io/client-go/rest"
+
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 )
 
 // TestUnknownContexts: that a context is not known says nothing until all of them could be.
@@ -27,5 +36,82 @@ func TestUnknownContexts(t *testing.T) {
 				t.Errorf("have %v, want %v", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestWhyATargetIsNotReached: nobody was asked where the address is refused, as when the operator allows it no more, so that it is
+// not said that nobody answers.
+func TestWhyATargetIsNotReached(t *testing.T) {
+	allowed := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	for name, tc := range map[string]struct {
+		policy address.Policy
+		want   xpv2.ConditionReason
+		says   string
+	}{
+		"Refused":  {address.Policy{What: "context", Setting: "spec.server", AllowedBy: "spec.allowedTargets"}, steading.ReasonAddressRefused, "127.0.0.1 is a loopback address"},
+		"NoAnswer": {address.Policy{Allowed: allowed}, steading.ReasonTargetUnreachable, "its API server does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			targets := New()
+			go func() { _ = targets.Start(ctx) }()
+			cfg := &rest.Config{Host: "https://127.0.0.1:1", Dial: tc.policy.Dialer(time.Second).DialContext}
+			if err := targets.Add("acme-edge", Context, cfg); err != nil {
+				t.Fatal(err)
+			}
+			_, err := targets.Get(ctx, "acme-edge")
+			if !errors.As(err, new(*UnreachableError)) || ReasonOf(err) != tc.want || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%s: %v", ReasonOf(err), err)
+			}
+		})
+	}
+}
+
+// TestARefusalIsForgotten as soon as the target is reached, or is not for another reason, and said while the breaker is open.
+func TestARefusalIsForgotten(t *testing.T) {
+	refused := address.Policy{}.Check(netip.MustParseAddr("127.0.0.1"))
+	var err error
+	b := newBreaker("acme-edge", Context)
+	rt := b.wrap(roundTrip(func(*http.Request) (*http.Response, error) {
+		if err != nil {
+			return nil, err
+		}
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}))
+	ask := func() error {
+		req, rerr := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1", nil)
+		if rerr != nil {
+			t.Fatal(rerr)
+		}
+		res, rerr := rt.RoundTrip(req)
+		if rerr == nil {
+			_ = res.Body.Close()
+		}
+		return rerr
+	}
+	for _, tc := range []struct {
+		answer error
+		want   xpv2.ConditionReason
+	}{
+		{refused, steading.ReasonAddressRefused},
+		{context.Canceled, steading.ReasonAddressRefused},
+		{errors.New("connection refused"), steading.ReasonTargetUnreachable},
+		{refused, steading.ReasonAddressRefused},
+		{nil, steading.ReasonTargetUnreachable},
+	} {
+		err = tc.answer
+		_ = ask()
+		if have := ReasonOf(b.unreachable("it is not")); have != tc.want {
+			t.Errorf("after %v it is %s, want %s", tc.answer, have, tc.want)
+		}
+	}
+	err = refused
+	for range breakerFailures {
+		_ = ask()
+	}
+	err = nil
+	if have := ask(); ReasonOf(have) != steading.ReasonAddressRefused || !errors.As(have, new(*UnreachableError)) {
+		t.Errorf("the breaker says %v", have)
 	}
 }
