@@ -39,6 +39,15 @@ func loadChart(t *testing.T) *chart.Chart {
 }
 
 func render(c *chart.Chart, values string) (map[string]any, error) {
+	files, err := renderFiles(c, values)
+	if err != nil {
+		return nil, err
+	}
+	return byIdentity([]byte(files["steading/templates/install.yaml"]))
+}
+
+// renderFiles of the chart, by their names.
+func renderFiles(c *chart.Chart, values string) (map[string]string, error) {
 	var given map[string]any
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		return nil, err
@@ -50,11 +59,7 @@ func render(c *chart.Chart, values string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := engine.Render(c, all)
-	if err != nil {
-		return nil, err
-	}
-	return byIdentity([]byte(rendered["steading/templates/install.yaml"]))
+	return engine.Render(c, all)
 }
 
 // build is what `kustomize build` makes of a folder, by the objects' identity.
@@ -93,6 +98,23 @@ func byIdentity(stream []byte) (map[string]any, error) {
 			return nil, errors.New("twice: " + id)
 		}
 		all[id] = u.Object
+	}
+}
+
+// What Helm prints can be run as it is: it names the packages of the chart's own version, where they are.
+func TestNotesNameThePackages(t *testing.T) {
+	c := loadChart(t)
+	if want := "v" + c.Metadata.Version; c.Metadata.AppVersion != want {
+		t.Errorf("the chart is for packages of version %q, want %s", c.Metadata.AppVersion, want)
+	}
+	c.Metadata.Version, c.Metadata.AppVersion = "0.2.0", "v0.2.0"
+	files, err := renderFiles(c, "registry: registry.internal:5000/steading")
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := files["steading/templates/NOTES.txt"]
+	if want := `{package: "registry.internal:5000/steading/configuration-steading:v0.2.0"}`; !strings.Contains(notes, want) {
+		t.Errorf("want %s in:\n%s", want, notes)
 	}
 }
 

@@ -256,7 +256,7 @@ func (s *site) pullChart(t *testing.T) *chart.Chart {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pulled, err := puller.Pull(path.Join(s.registry, builder.SteadingChart) + ":" + loadChart(t).Metadata.Version)
+	pulled, err := puller.Pull(path.Join(s.registry, builder.SteadingChart) + ":" + strings.TrimPrefix(versions[0], "v"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ type Options struct {
 	Registry string
 	// Repository is the path in the registry below which everything is: steading-dev.
 	Repository string
-	// Version of the packages, and of the canonical image unless ImageTags are given: v0.1.0.
+	// Version of the packages, of the chart that is installed with them, and of the canonical image unless ImageTags are
+	// given: v0.1.0.
 	Version string
 	// ImageTags of the canonical image, all of the same build.
 	ImageTags []string

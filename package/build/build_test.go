@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -194,6 +195,13 @@ func TestPushAll(t *testing.T) {
 			if strings.HasSuffix(f.Name, ".go") {
 				t.Errorf("the chart has %s", f.Name)
 			}
+		}
+	})
+
+	t.Run("InstallChartHasTheVersionOfThePackages", func(t *testing.T) {
+		m := pulledChart(t, a.Install).Metadata
+		if want := []string{"0.1.0"}; m.Version != "0.1.0" || m.AppVersion != "v0.1.0" || m.Description != "What is installed." || !slices.Equal(a.Install.Tags, want) {
+			t.Errorf("tags %v, %+v", a.Install.Tags, m)
 		}
 	})
 
@@ -419,7 +427,7 @@ func TestSave(t *testing.T) {
 	}
 	want := []string{
 		"configuration-test-v0.1.0-linux-amd64.xpkg", "devops-v0.1.0-linux-amd64.tar", "function-test-v0.1.0-linux-amd64.xpkg",
-		"provider-test-v0.1.0-linux-amd64.xpkg", "runtime-1.2.3_a.tgz", "steading-0.2.0.tgz",
+		"provider-test-v0.1.0-linux-amd64.xpkg", "runtime-1.2.3_a.tgz", "steading-0.1.0.tgz",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"sigs.k8s.io/yaml"
 
 	"github.com/steading-dev/steading/package/charts"
 )
@@ -64,8 +65,8 @@ func Components(o Options) ([]Artifact, error) {
 // publicRegistry is what the source tree names as the place of our packages.
 const publicRegistry = "ghcr.io/steading-dev"
 
-// InstallChart packages what a control plane needs besides the packages, with this build's registry as the default of its
-// values. Go files and what else is not the chart's are kept out by its .helmignore.
+// InstallChart packages what a control plane needs besides the packages, at their version and with this build's registry as
+// the default of its values. Go files and what else is not the chart's are kept out by its .helmignore.
 func InstallChart(o Options) (Artifact, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -79,13 +80,28 @@ func InstallChart(o Options) (Artifact, error) {
 	files := make([]*loader.BufferedFile, 0, len(c.Raw))
 	for _, f := range c.Raw {
 		data := f.Data
-		if f.Name == chartutil.ValuesfileName {
+		switch f.Name {
+		case chartutil.ValuesfileName:
 			data = bytes.ReplaceAll(data, []byte(publicRegistry), []byte(o.path()))
+		case chartutil.ChartfileName:
+			if data, err = o.versioned(*c.Metadata); err != nil {
+				return Artifact{}, err
+			}
 		}
 		files = append(files, &loader.BufferedFile{Name: f.Name, Data: data})
 	}
 	slices.SortFunc(files, func(a, b *loader.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
 	return o.packageFiles(c.Metadata.Name, SteadingChart, files)
+}
+
+// versioned is the file with a chart's metadata, at this build's version: the chart's own has no v in front.
+func (o Options) versioned(m chart.Metadata) ([]byte, error) {
+	m.Version, m.AppVersion = strings.TrimPrefix(o.Version, "v"), o.Version
+	y, err := yaml.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("cannot give chart %s version %s: %w", m.Name, m.Version, err)
+	}
+	return y, nil
 }
 
 // packageChart in a folder, for a repository.

@@ -59,7 +59,7 @@ func tree(t *testing.T, change map[string]string) string {
 		"package/charts/runtime/templates/it.yaml":   "kind: It\n",
 		"package/charts/runtime/templates/it.yaml~":  "an editor's",
 		"cluster/install/.helmignore":                "*.go\n",
-		"cluster/install/Chart.yaml":                 "apiVersion: v2\nname: steading\nversion: 0.2.0\n",
+		"cluster/install/Chart.yaml":                 "apiVersion: v2\nname: steading\ndescription: What is installed.\nversion: 0.2.0\nappVersion: v0.2.0\n",
 		"cluster/install/doc.go":                     "package install\n",
 		"cluster/install/values.yaml":                "# Where packages are.\nregistry: ghcr.io/steading-dev\n",
 		"package/function-test/README.md":            "# Function\n",

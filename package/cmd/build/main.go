@@ -18,7 +18,7 @@ import (
 
 type command struct {
 	Registry string   `default:"ghcr.io/steading-dev" help:"Registry and path below which everything is. Loopback addresses are spoken to by plain HTTP."`
-	Version  string   `required:"" help:"Version of the packages and of the canonical image, such as v0.1.0."`
+	Version  string   `required:"" help:"Version of the packages, of the chart steading and of the canonical image, such as v0.1.0."`
 	ImageTag []string `help:"Tags of the canonical image. Default: the version."`
 	Platform []string `default:"linux/amd64,linux/arm64" help:"Platforms to build for."`
 	External bool     `help:"Leave the binaries out of the packages, for a Crossplane with --package-runtime=External."`
