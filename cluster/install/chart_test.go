@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	xppkgv1beta1 "github.com/crossplane/crossplane/apis/v2/pkg/v1beta1"
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -161,6 +163,9 @@ func TestValuesChangeWhatTheySay(t *testing.T) {
 		"Amounts": {"A number is an amount, too, and so is half of one.", "runtimes: {provider-runtime: {resources: {requests: {cpu: 2, memory: 1.5Gi}}}}", map[string]string{
 			provider: "requests: cpu: 2 memory: 1.5Gi",
 		}},
+		"CABundle": {"A registry may have a CA of its own.", "runtimes: {provider-runtime: {caBundle: private-ca}}", map[string]string{
+			provider: "- name: SSL_CERT_DIR value: /etc/steading/ca",
+		}},
 		"Resources": {"A big platform needs more.", "runtimes: {function-steading: {resources: {limits: {memory: 3Gi}}}}", map[string]string{
 			function: "limits: memory: 3Gi requests: cpu: 100m",
 		}},
@@ -182,6 +187,32 @@ func TestValuesChangeWhatTheySay(t *testing.T) {
 				t.Errorf("%s: %d objects, with values %d", tc.reason, len(before), len(after))
 			}
 		})
+	}
+}
+
+// A private CA is mounted where the process looks for it, and takes the place of nothing that the files say.
+func TestACABundleIsMounted(t *testing.T) {
+	const id = "pkg.crossplane.io/v1beta1 DeploymentRuntimeConfig  provider-runtime"
+	pod := func(values string) corev1.PodSpec {
+		y, err := yaml.Marshal(template(t, values)[id])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &xppkgv1beta1.DeploymentRuntimeConfig{}
+		if err := yaml.UnmarshalStrict(y, c); err != nil {
+			t.Fatal(err)
+		}
+		return c.Spec.DeploymentTemplate.Spec.Template.Spec
+	}
+	want, got := pod(""), pod("runtimes: {provider-runtime: {caBundle: private-ca}}")
+	runs := &want.Containers[0]
+	runs.Env = append(runs.Env, corev1.EnvVar{Name: "SSL_CERT_DIR", Value: "/etc/steading/ca"})
+	runs.VolumeMounts = append(runs.VolumeMounts, corev1.VolumeMount{Name: "ca", MountPath: "/etc/steading/ca", ReadOnly: true})
+	want.Volumes = append(want.Volumes, corev1.Volume{Name: "ca", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "private-ca"}},
+	}})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 
@@ -207,6 +238,8 @@ func TestValuesAreChecked(t *testing.T) {
 		"NoSettings": {"monitoring: null", "missing property 'monitoring'"},
 		"NoAmount":   {"runtimes: {provider-runtime: {resources: {limits: {memory: plenty}}}}", "memory"},
 		"NoUnit":     {"runtimes: {provider-runtime: {resources: {limits: {memory: 1GB}}}}", "memory"},
+		"NoName":     {"runtimes: {provider-runtime: {caBundle: '-----BEGIN CERTIFICATE-----'}}", "caBundle"},
+		"NoUse":      {"runtimes: {provider-forgejo: {caBundle: private-ca}}", "caBundle"},
 		"Nested":     {"runtimes: {provider-runtime: {resources: {requests: {limits: {cpu: 1}}}}}", "limits"},
 	} {
 		t.Run(name, func(t *testing.T) {
