@@ -34,6 +34,11 @@ const (
 	crossplaneServer   = "crossplane-tls-server"
 )
 
+// maxReconcileRate is how many things Crossplane reconciles at once, and a second. Its default of 100 is more than an API server
+// of two cores answers: what it reads then is old, claims are written back and forth by it, and a burst of 60 environments asks
+// several times as much of the API server and takes several minutes rather than one.
+const maxReconcileRate = "--max-reconcile-rate=20"
+
 // startCrossplane runs Crossplane's two processes with the identities and
 // exactly the roles of its own chart. Packages with a runtime are left to us:
 // see ConnectFunction and ConnectProvider.
@@ -97,7 +102,7 @@ func (p *Plane) startCrossplaneCore(ctx context.Context, args []string) error {
 			// the circuit breaker: what a plane shows has to hold for a user's cluster.
 			Args: append([]string{
 				"core", "start", "--namespace=" + CrossplaneNamespace, "--service-account=" + crossplaneAccount,
-				"--enable-webhooks=false", "--package-runtime=External", "--xpkg-cache-dir=" + p.file("crossplane/xpkg"),
+				"--enable-webhooks=false", maxReconcileRate, "--package-runtime=External", "--xpkg-cache-dir=" + p.file("crossplane/xpkg"),
 				"--tls-client-secret-name=" + crossplaneClient, "--tls-client-certs-dir=" + p.file("crossplane/client"),
 				"--tls-server-secret-name=" + crossplaneServer, "--tls-server-certs-dir=" + p.file("crossplane/server"),
 				"--metrics-port=" + strconv.Itoa(port[0]), "--health-probe-port=" + strconv.Itoa(port[1]),

@@ -24,7 +24,7 @@ func (p *Plane) installCrossplane(ctx context.Context, args []string) error {
 	limits := map[string]any{"limits": map[string]any{"cpu": "2"}, "requests": map[string]any{"cpu": "50m"}}
 	values := map[string]any{
 		"image": map[string]any{"repository": p.images[Crossplane], "ignoreTag": true},
-		"args":  toAny(args), "resourcesCrossplane": limits, "resourcesRBACManager": limits,
+		"args":  toAny(append([]string{maxReconcileRate}, args...)), "resourcesCrossplane": limits, "resourcesRBACManager": limits,
 	}
 	if err := p.InstallChart(ctx, CrossplaneNamespace, "crossplane", c, values); err != nil {
 		return err
