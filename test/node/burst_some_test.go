@@ -8,3 +8,6 @@ const (
 	burstMax   = 10
 	burstKills = 5
 )
+
+// burstMaster is what of the master is killed.
+var burstMaster = []string{"kube-apiserver"}

@@ -273,15 +273,12 @@ func (w *runners) killMeanwhile(kills int) {
 	}
 }
 
-// killMaster kills the API server, and the controller manager beside it, as a machine does that goes down. Left alone the
-// controller manager would retry each ReplicaSet and Job that it could not write a while longer each time, for up to 1,000
-// seconds, and it would be that wait which a burst of kills measures.
+// killMaster kills what of the master the burst names.
 func (w *runners) killMaster() {
-	master := []string{"kube-apiserver", "kube-controller-manager"}
-	for _, name := range master {
+	for _, name := range burstMaster {
 		w.must(suite.Plane.Supervisor.Kill(name))
 	}
-	for _, name := range master {
+	for _, name := range burstMaster {
 		w.must(suite.Plane.Supervisor.WaitReady(w.Context(), name))
 	}
 }
