@@ -35,8 +35,8 @@ const (
 )
 
 // maxReconcileRate is how many things Crossplane reconciles at once, and a second. Its default of 100 is more than an API server
-// of two cores answers: what it reads then is old, claims are written back and forth by it, and a burst of 60 environments asks
-// several times as much of the API server and takes several minutes rather than one.
+// of two cores answers: what it reads then is old, claims are written back and forth by it, and a burst of environments asks
+// several times as much of the API server and takes as many times as long.
 const maxReconcileRate = "--max-reconcile-rate=20"
 
 // startCrossplane runs Crossplane's two processes with the identities and

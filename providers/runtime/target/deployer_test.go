@@ -136,17 +136,7 @@ func TestBreaker(t *testing.T) {
 		}
 		return answer(status)
 	}))
-	ask := func() error {
-		req, rerr := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://127.0.0.1:1", nil)
-		if rerr != nil {
-			t.Fatal(rerr)
-		}
-		res, rerr := rt.RoundTrip(req)
-		if rerr == nil {
-			_ = res.Body.Close()
-		}
-		return rerr
-	}
+	ask := asking(t, rt)
 	status = http.StatusInternalServerError
 	for range 2 * breakerFailures {
 		_ = ask()
@@ -170,5 +160,21 @@ func TestBreaker(t *testing.T) {
 	}
 	if got := ask(); !errors.As(got, new(*UnreachableError)) {
 		t.Errorf("got %v, want it said that the context is unreachable", got)
+	}
+}
+
+// asking makes a request by rt each time, and returns why it has no answer.
+func asking(t *testing.T, rt http.RoundTripper) func() error {
+	t.Helper()
+	return func() error {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := rt.RoundTrip(req)
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return err
 	}
 }

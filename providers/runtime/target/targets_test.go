@@ -79,17 +79,7 @@ func TestARefusalIsForgotten(t *testing.T) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 	}))
-	ask := func() error {
-		req, rerr := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1", nil)
-		if rerr != nil {
-			t.Fatal(rerr)
-		}
-		res, rerr := rt.RoundTrip(req)
-		if rerr == nil {
-			_ = res.Body.Close()
-		}
-		return rerr
-	}
+	ask := asking(t, rt)
 	for _, tc := range []struct {
 		answer error
 		want   xpv2.ConditionReason
