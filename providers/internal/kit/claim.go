@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -142,6 +143,12 @@ func (r *ClaimReporter) Blocked(ctx context.Context, c Claim, reason xpv2.Condit
 	}
 	r.event(claim, event.Event{Type: event.TypeWarning, Reason: event.Reason(steading.ConditionDeletionBlocked), Message: message})
 	return nil
+}
+
+// DeletionBlocked is Blocked, said on the claim's managed resource too.
+func (r *ClaimReporter) DeletionBlocked(ctx context.Context, mg resource.Managed, c Claim, reason xpv2.ConditionReason, message string) error {
+	MarkDeletionBlocked(mg, reason, message)
+	return r.Blocked(ctx, c, reason, message)
 }
 
 // Deleting says on a claim that is being deleted that deletion goes on: phase Deleting, and no condition

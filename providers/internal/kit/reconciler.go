@@ -11,12 +11,15 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
 // Watch starts to build the controller of a kind: it is woken when what is desired of the object changes, not by
@@ -136,6 +139,26 @@ func MarkNotReady(mg resource.Managed, reason xpv2.ConditionReason, message stri
 	c := xpv2.Unavailable().WithMessage(message).WithObservedGeneration(mg.GetGeneration())
 	c.Reason = reason
 	mg.SetConditions(c)
+}
+
+// MarkDeletionBlocked says what the deletion of the managed resource waits for that will not go away by itself.
+func MarkDeletionBlocked(mg resource.Managed, reason xpv2.ConditionReason, message string) {
+	mg.SetConditions(xpv2.Condition{
+		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionTrue, Reason: reason, Message: CleanMessage(message),
+		LastTransitionTime: metav1.Now(), ObservedGeneration: mg.GetGeneration(),
+	})
+}
+
+// MarkDeletionGoesOn says that nothing holds the deletion of the managed resource up any more. It reports whether something did.
+func MarkDeletionGoesOn(mg resource.Managed) bool {
+	if mg.GetCondition(steading.ConditionDeletionBlocked).Status != corev1.ConditionTrue {
+		return false
+	}
+	mg.SetConditions(xpv2.Condition{
+		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionFalse, Reason: xpv2.ReasonDeleting,
+		LastTransitionTime: metav1.Now(), ObservedGeneration: mg.GetGeneration(),
+	})
+	return true
 }
 
 // connector cleans the errors of an external client before they reach a condition.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/steading-dev/steading/apis/names"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
 // Youngers are the managed resources that an elder waits for before it goes: a Boundary's are the Releases of its
@@ -28,15 +29,17 @@ type Youngers struct {
 	Reader client.Reader
 	// Kinds to wait for. A kind that the API server does not serve has no objects.
 	Kinds []schema.GroupVersionKind
+	// ByClaim names the youngers by the claims that they serve, as people who may not read steading-system know them.
+	ByClaim bool
 }
 
-// Standing lists the youngers in steading-system that still exist and carry the label, as "<kind> <name>", sorted.
+// Standing lists the youngers in steading-system that still exist and carry the label, as "<kind> <name>", sorted, each once.
 // The label is [names.LabelComposite] with the composite's UID, or [names.LabelTenant] with the tenant's name.
 func (y Youngers) Standing(ctx context.Context, label, value string) (Standing, error) {
 	var s Standing
 	err := y.each(ctx, label, value, func(what string, _ *metav1.PartialObjectMetadata) { s = append(s, what) })
 	slices.Sort(s)
-	return s, err
+	return slices.Compact(s), err
 }
 
 // StandingBefore lists the youngers as Standing does, but for those that were made after the elder's deletion had begun and
@@ -82,10 +85,22 @@ func (y Youngers) each(ctx context.Context, label, value string, f func(what str
 			return errors.Wrapf(err, "cannot list the kind %s, which is to go first", kind.Kind)
 		}
 		for i := range l.Items {
-			f(kind.Kind+" "+l.Items[i].GetName(), &l.Items[i])
+			f(y.name(kind.Kind, &l.Items[i]), &l.Items[i])
 		}
 	}
 	return nil
+}
+
+func (y Youngers) name(kind string, o metav1.Object) string {
+	if y.ByClaim {
+		if n := o.GetLabels()[names.LabelEnvironment]; n != "" {
+			return steading.EnvironmentKind + " " + n
+		}
+		if n := o.GetLabels()[names.LabelContext]; n != "" {
+			return steading.ContextKind + " " + n
+		}
+	}
+	return kind + " " + o.GetName()
 }
 
 // Standing are objects that are to go first.

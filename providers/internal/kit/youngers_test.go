@@ -19,7 +19,7 @@ import (
 func labelled(o client.Object, name, environment string) client.Object {
 	o.SetNamespace(names.SystemNamespace)
 	o.SetName(name)
-	o.SetLabels(map[string]string{names.LabelTenant: "acme", names.LabelComposite: "xr-" + environment})
+	o.SetLabels(map[string]string{names.LabelTenant: "acme", names.LabelEnvironment: environment, names.LabelComposite: "xr-" + environment})
 	return o
 }
 
@@ -51,6 +51,17 @@ func TestStanding(t *testing.T) {
 	}
 	if diff := cmp.Diff(Standing{"Boundary acme-dev", "Release acme-dev"}, have); diff != "" {
 		t.Errorf("-want, +have:\n%s", diff)
+	}
+
+	edge := labelled(&v1alpha1.Cluster{}, "acme-edge", "dev")
+	edge.SetLabels(map[string]string{names.LabelTenant: "acme", names.LabelContext: "edge"})
+	owners := Youngers{Kinds: append([]schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterKind)}, kinds...), ByClaim: true,
+		Reader: kube(t, noEdge, edge, labelled(&v1alpha1.Release{}, "acme-dev", "dev"), labelled(&v1alpha1.Boundary{}, "acme-dev", "dev"))}
+	if have, err = owners.Standing(ctx, names.LabelTenant, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Standing{"Context edge", "Environment dev"}, have); diff != "" {
+		t.Errorf("by claim: -want, +have:\n%s", diff)
 	}
 
 	by, err := y.StandingBy(ctx, names.LabelTenant, "acme", names.LabelComposite)

@@ -8,9 +8,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
@@ -50,9 +48,8 @@ func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Boundary, n
 	if !f.Blocked {
 		return there, e.goesOn(ctx, mg)
 	}
-	mg.SetConditions(blocked(mg, steading.ReasonNamespaceBlocked, f.Message(ns.Name)))
 	kit.After(ctx, e.o.Deletion.Next(ns.DeletionTimestamp.Time, e.o.Clock.Now()))
-	return there, e.o.Claims.Blocked(ctx, claim, steading.ReasonNamespaceBlocked, f.Message(ns.Name))
+	return there, e.o.Claims.DeletionBlocked(ctx, mg, claim, steading.ReasonNamespaceBlocked, f.Message(ns.Name))
 }
 
 // wait for what goes first.
@@ -88,12 +85,9 @@ func (e *external) lookAgain(ctx context.Context, f blockers.Finding) {
 
 // goesOn says that nothing holds the deletion up any more.
 func (e *external) goesOn(ctx context.Context, mg *v1alpha1.Boundary) error {
-	if mg.GetCondition(steading.ConditionDeletionBlocked).Status != corev1.ConditionTrue {
+	if !kit.MarkDeletionGoesOn(mg) {
 		return nil
 	}
-	c := blocked(mg, steading.ReasonNamespaceBlocked, "")
-	c.Status = corev1.ConditionFalse
-	mg.SetConditions(c)
 	return e.o.Claims.Deleting(ctx, claimOf(mg))
 }
 
@@ -101,26 +95,13 @@ func (e *external) goesOn(ctx context.Context, mg *v1alpha1.Boundary) error {
 func (e *external) unreachable(ctx context.Context, mg *v1alpha1.Boundary, err error) (managed.ExternalObservation, error) {
 	p := mg.Spec.ForProvider
 	claim := kit.EnvironmentClaim(p.Claim)
-	abandoned, aerr := e.o.Claims.Abandoned(ctx, claim, p.Identity.UID)
-	if aerr != nil {
-		return managed.ExternalObservation{}, aerr
-	}
-	if abandoned {
+	abandoned, herr := target.HoldUp(ctx, e.o.Claims, mg, claim, p.Identity.UID, fmt.Sprintf("namespace %s cannot be deleted yet", p.Namespace), err)
+	switch {
+	case herr != nil:
+		return managed.ExternalObservation{}, herr
+	case abandoned:
 		e.o.Claims.Event(ctx, claim, event.Warning("Abandoned", errors.Errorf("the cluster of context %s was given up; namespace %s and all in it may be left there", p.Context, p.Namespace)))
 		return managed.ExternalObservation{}, nil
 	}
-	msg := fmt.Sprintf("namespace %s cannot be deleted yet: %s", p.Namespace, kit.Clean(err))
-	reason := target.ReasonOf(err)
-	mg.SetConditions(blocked(mg, reason, msg))
-	if berr := e.o.Claims.Blocked(ctx, claim, reason, msg); berr != nil {
-		return managed.ExternalObservation{}, berr
-	}
 	return managed.ExternalObservation{}, err
-}
-
-func blocked(mg *v1alpha1.Boundary, reason xpv2.ConditionReason, message string) xpv2.Condition {
-	return xpv2.Condition{
-		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionTrue, Reason: reason, Message: message,
-		LastTransitionTime: metav1.Now(), ObservedGeneration: mg.GetGeneration(),
-	}
 }

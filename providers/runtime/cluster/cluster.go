@@ -17,6 +17,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // external is one look at a Cluster.
@@ -73,7 +74,20 @@ func (e *external) use(ctx context.Context, mg *v1alpha1.Cluster) error {
 	}
 	e.lines.add(ctx, mg.Name, e.kept.endpoint)
 	e.describe(mg)
-	return e.offerTarget(mg) //nolint:contextcheck // Targets outlive a reconcile.
+	if err := e.offerTarget(mg); err != nil { //nolint:contextcheck // Targets outlive a reconcile.
+		return err
+	}
+	e.explain(mg)
+	return nil
+}
+
+// explain to all who use the context why it is not reached, if it is not.
+func (e *external) explain(mg *v1alpha1.Cluster) {
+	var why target.Cause
+	if p := e.lines.to(mg.Name, e.kept.endpoint).state().problem; p != nil {
+		why = p
+	}
+	e.targets.Explain(target.NameOf(mg.Spec.ForProvider.Identity.Tenant, mg.Spec.ForProvider.Context), why)
 }
 
 // offered is what the claim offers, once it may be read.

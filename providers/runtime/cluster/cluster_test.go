@@ -126,6 +126,9 @@ func TestAClusterGoesAndComesBack(t *testing.T) {
 	w.server.answerWith(overloaded)
 	w.server.cut()
 	mg := w.until("down", not(steading.ReasonTargetUnreachable, "503"))
+	if _, err := w.c.targets.Get(t.Context(), "acme-edge"); err == nil || !strings.Contains(err.Error(), "not able to answer now (503") {
+		t.Errorf("what is placed on it says %v", err)
+	}
 	if o := mg.Status.AtProvider; o.Reachable || o.Version != "v1.35.4" || w.kept() == nil {
 		t.Errorf("seen %+v", o)
 	}
@@ -136,6 +139,9 @@ func TestAClusterGoesAndComesBack(t *testing.T) {
 	}
 	w.server.answerWith(nil)
 	w.until("up", ready)
+	if _, err := w.c.targets.Get(t.Context(), "acme-edge"); err == nil || strings.Contains(err.Error(), "503") {
+		t.Errorf("what is placed on it still says %v", err)
+	}
 }
 
 func TestAnUnguardedClusterIsUsed(t *testing.T) {

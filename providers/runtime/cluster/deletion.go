@@ -8,10 +8,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -160,18 +158,11 @@ func (e *external) letGo(ctx context.Context, mg *v1alpha1.Cluster) {
 }
 
 func (e *external) blocked(ctx context.Context, mg *v1alpha1.Cluster, reason xpv2.ConditionReason, message string) error {
-	mg.SetConditions(xpv2.Condition{
-		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionTrue, Reason: reason, Message: message,
-		LastTransitionTime: metav1.Now(), ObservedGeneration: mg.GetGeneration(),
-	})
-	return e.o.Claims.Blocked(ctx, claimOf(mg), reason, message)
+	return e.o.Claims.DeletionBlocked(ctx, mg, claimOf(mg), reason, message)
 }
 
 // goesOn says that nothing holds the deletion up any more.
 func (e *external) goesOn(ctx context.Context, mg *v1alpha1.Cluster) error {
-	if c := mg.GetCondition(steading.ConditionDeletionBlocked); c.Status == corev1.ConditionTrue {
-		c.Status, c.Message, c.LastTransitionTime = corev1.ConditionFalse, "", metav1.Now()
-		mg.SetConditions(c)
-	}
+	kit.MarkDeletionGoesOn(mg)
 	return e.o.Claims.Deleting(ctx, claimOf(mg))
 }

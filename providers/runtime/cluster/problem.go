@@ -17,6 +17,9 @@ type UnreachedError struct {
 
 func (p *UnreachedError) Error() string { return p.Message }
 
+// ConditionReason of it.
+func (p *UnreachedError) ConditionReason() xpv2.ConditionReason { return p.Reason }
+
 func problem(reason xpv2.ConditionReason, format string, args ...any) *UnreachedError {
 	return &UnreachedError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -58,7 +58,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	w.c = &connector{
 		client: kube, reader: kube, clock: w.clock,
 		claims:   kit.NewClaimReporter(kube, kube, events),
-		youngers: kit.Youngers{Reader: kube, Kinds: youngerKinds},
+		youngers: kit.Youngers{Reader: kube, Kinds: youngerKinds, ByClaim: true},
 		metadata: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), mapper: meta.NewDefaultRESTMapper(nil),
 	}
 	w.home = &v1alpha1.Home{
@@ -210,7 +210,8 @@ func (w *world) claim() *steading.Tenant {
 
 func placement(tenant, env string) *v1alpha1.Placement {
 	return &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{
-		Namespace: names.SystemNamespace, Name: tenant + "-" + env, Labels: map[string]string{names.LabelTenant: tenant},
+		Namespace: names.SystemNamespace, Name: tenant + "-" + env,
+		Labels: map[string]string{names.LabelTenant: tenant, names.LabelEnvironment: env},
 	}}
 }
 

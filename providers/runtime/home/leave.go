@@ -8,7 +8,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,9 +128,9 @@ func (e *external) deleteClaims(ctx context.Context) error {
 // waitFor says what stands. Where the tenant is to be retained nobody deletes it but its owners, so that deletion is
 // blocked; else it goes on.
 func (e *external) waitFor(ctx context.Context, h *v1alpha1.Home, standing kit.Standing) error {
-	message := fmt.Sprintf("waiting until %s are gone", standing)
+	message := fmt.Sprintf("waiting for the deletion of %s", standing)
 	if deletes(h) {
-		mark(h, steading.ReasonWaitingForYoungers, message)
+		kit.MarkDeletionBlocked(h, steading.ReasonWaitingForYoungers, message)
 		return e.claims.Deleting(ctx, claimOf(h))
 	}
 	return e.blocked(ctx, h, steading.ReasonWaitingForYoungers, message+
@@ -158,23 +157,12 @@ func (e *external) deleteNamespace(ctx context.Context, h *v1alpha1.Home) error 
 }
 
 func (e *external) blocked(ctx context.Context, h *v1alpha1.Home, reason xpv2.ConditionReason, message string) error {
-	mark(h, reason, message)
-	return e.claims.Blocked(ctx, claimOf(h), reason, message)
+	return e.claims.DeletionBlocked(ctx, h, claimOf(h), reason, message)
 }
 
 func (e *external) goesOn(ctx context.Context, h *v1alpha1.Home) error {
-	h.SetConditions(xpv2.Condition{
-		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionFalse, Reason: xpv2.ReasonDeleting,
-		LastTransitionTime: metav1.Now(), ObservedGeneration: h.Generation,
-	})
+	kit.MarkDeletionGoesOn(h)
 	return e.claims.Deleting(ctx, claimOf(h))
-}
-
-func mark(h *v1alpha1.Home, reason xpv2.ConditionReason, message string) {
-	h.SetConditions(xpv2.Condition{
-		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionTrue, Reason: reason, Message: kit.CleanMessage(message),
-		LastTransitionTime: metav1.Now(), ObservedGeneration: h.Generation,
-	})
 }
 
 // keep says that the namespace stays.

@@ -23,7 +23,7 @@ func TestRetainWaitsAndKeepsTheNamespace(t *testing.T) {
 	w.create(environment("tenant-acme", "dev"))
 	w.goes(steading.DeletionRetain).waits()
 
-	const blocked = "waiting until Placement acme-dev are gone; the deletion policy is Retain, so delete what the tenant has: kubectl delete environments,contexts,runnerpools --all -n tenant-acme"
+	const blocked = "waiting for the deletion of Environment dev; the deletion policy is Retain, so delete what the tenant has: kubectl delete environments,contexts,runnerpools --all -n tenant-acme"
 	if c := w.home.GetCondition(steading.ConditionDeletionBlocked); c.Status != corev1.ConditionTrue || c.Message != blocked {
 		t.Errorf("condition %+v", c)
 	}

@@ -51,7 +51,7 @@ func Setup(mgr manager.Manager, o kit.Options) error {
 		client:   mgr.GetClient(),
 		reader:   mgr.GetAPIReader(),
 		claims:   o.Claims,
-		youngers: kit.Youngers{Reader: mgr.GetAPIReader(), Kinds: youngerKinds},
+		youngers: kit.Youngers{Reader: mgr.GetAPIReader(), Kinds: youngerKinds, ByClaim: true},
 		backoff:  o.Deletion,
 		clock:    o.Clock,
 		metadata: m,

@@ -100,8 +100,7 @@ func (e *external) uninstallAgain(ctx context.Context, mg *v1alpha1.Release, op 
 	if op.attempts < uninstallAttempts {
 		return there, nil
 	}
-	mg.SetConditions(blocked(mg, steading.ReasonDeployFailed, why))
-	return there, e.o.Claims.Blocked(ctx, claim, steading.ReasonDeployFailed, why)
+	return there, e.o.Claims.DeletionBlocked(ctx, mg, claim, steading.ReasonDeployFailed, why)
 }
 
 // namespaceIsDue reports whether the namespace is going to be deleted next, which takes all of the release with it.
@@ -135,19 +134,13 @@ func (e *external) forget(ctx context.Context, mg *v1alpha1.Release) error {
 // unreachable holds up the deletion until the cluster is reached, or an operator gives it up.
 func (e *external) unreachable(ctx context.Context, mg *v1alpha1.Release, err error) (managed.ExternalObservation, error) {
 	p := mg.Spec.ForProvider
-	claim := kit.EnvironmentClaim(p.Claim)
-	abandoned, aerr := e.o.Claims.Abandoned(ctx, claim, p.Identity.UID)
-	if aerr != nil {
-		return managed.ExternalObservation{}, aerr
-	}
-	if abandoned {
+	what := fmt.Sprintf("release %s in namespace %s cannot be uninstalled yet", p.ReleaseName, p.Namespace)
+	abandoned, herr := target.HoldUp(ctx, e.o.Claims, mg, claimOf(mg), p.Identity.UID, what, err)
+	switch {
+	case herr != nil:
+		return managed.ExternalObservation{}, herr
+	case abandoned:
 		return managed.ExternalObservation{}, e.forget(ctx, mg)
-	}
-	msg := fmt.Sprintf("release %s in namespace %s cannot be uninstalled yet: %s", p.ReleaseName, p.Namespace, kit.Clean(err))
-	reason := target.ReasonOf(err)
-	mg.SetConditions(blocked(mg, reason, msg))
-	if berr := e.o.Claims.Blocked(ctx, claim, reason, msg); berr != nil {
-		return managed.ExternalObservation{}, berr
 	}
 	return managed.ExternalObservation{}, err
 }

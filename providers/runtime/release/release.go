@@ -9,7 +9,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	crossplane "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	helm "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -421,10 +420,3 @@ func (e *external) Delete(_ context.Context, mg *v1alpha1.Release) (managed.Exte
 
 // Disconnect does nothing: targets outlive a reconcile.
 func (e *external) Disconnect(context.Context) error { return nil }
-
-func blocked(mg *v1alpha1.Release, reason xpv2.ConditionReason, message string) xpv2.Condition {
-	return xpv2.Condition{
-		Type: steading.ConditionDeletionBlocked, Status: corev1.ConditionTrue, Reason: reason, Message: message,
-		LastTransitionTime: metav1.Now(), ObservedGeneration: mg.GetGeneration(),
-	}
-}

@@ -107,7 +107,7 @@ func (t *Target) synced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if !t.informers.WaitForCacheSync(ctx) {
-		return t.breaker.unreachable("its API server does not answer")
+		return t.breaker.unreachable(errors.New("its API server does not answer"))
 	}
 	return nil
 }
@@ -171,10 +171,20 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns why.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// ReasonOf an error in reaching a target, as a reason of conditions: one at an address that is refused may well answer.
+// A Cause is why a cluster is not reached where that is known, and has a reason of conditions.
+type Cause interface {
+	error
+	ConditionReason() xpv2.ConditionReason
+}
+
+// ReasonOf an error in reaching a target, as a reason of conditions: one at an address that is refused, or whose credential it
+// refuses itself, may well answer.
 func ReasonOf(err error) xpv2.ConditionReason {
 	if refusalIn(err) != nil {
 		return steading.ReasonAddressRefused
+	}
+	if c := Cause(nil); errors.As(err, &c) {
+		return c.ConditionReason()
 	}
 	return steading.ReasonTargetUnreachable
 }

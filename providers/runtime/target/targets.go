@@ -76,6 +76,21 @@ func (t *Targets) Get(ctx context.Context, name string) (*Target, error) {
 	return r.Target, r.synced(ctx)
 }
 
+// Explain why the cluster of a context is not reached, so that all who use it say the same as who proves its credential. Nil: it
+// is reached.
+func (t *Targets) Explain(name string, why Cause) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, ok := t.byContext[name]
+	switch {
+	case !ok:
+	case why == nil:
+		r.breaker.cause.Store(nil)
+	default:
+		r.breaker.cause.Store(&why)
+	}
+}
+
 // registering is how long after its start a provider may take to look at all Contexts.
 const registering = 30 * time.Second
 

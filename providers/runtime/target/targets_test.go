@@ -92,7 +92,7 @@ func TestARefusalIsForgotten(t *testing.T) {
 	} {
 		err = tc.answer
 		_ = ask()
-		if have := ReasonOf(b.unreachable("it is not")); have != tc.want {
+		if have := ReasonOf(b.unreachable(errors.New("it is not"))); have != tc.want {
 			t.Errorf("after %v it is %s, want %s", tc.answer, have, tc.want)
 		}
 	}
@@ -103,5 +103,49 @@ func TestARefusalIsForgotten(t *testing.T) {
 	err = nil
 	if have := ask(); ReasonOf(have) != steading.ReasonAddressRefused || !errors.As(have, new(*UnreachableError)) {
 		t.Errorf("the breaker says %v", have)
+	}
+}
+
+// A found is what who proves a credential found.
+type found xpv2.ConditionReason
+
+func (f found) Error() string                          { return "found " + string(f) }
+func (f found) ConditionReason() xpv2.ConditionReason { return xpv2.ConditionReason(f) }
+
+// TestWhatIsKnownOfAContextIsSaid by all who use it, in place of what their own requests look like: a server whose certificate is
+// not signed by the CA does not look like one that answers.
+func TestWhatIsKnownOfAContextIsSaid(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	targets := New()
+	go func() { _ = targets.Start(ctx) }()
+	targets.Explain("acme-edge", found(steading.ReasonCAMismatch)) // Nobody knows it yet.
+	if err := targets.Add("acme-edge", Context, &rest.Config{Host: "https://127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		why  Cause
+		want xpv2.ConditionReason
+		says string
+	}{
+		{found(steading.ReasonCAMismatch), steading.ReasonCAMismatch, "found CAMismatch"},
+		{nil, steading.ReasonTargetUnreachable, "its API server does not answer"},
+	} {
+		targets.Explain("acme-edge", tc.why)
+		_, err := targets.Get(ctx, "acme-edge")
+		if !errors.As(err, new(*UnreachableError)) || ReasonOf(err) != tc.want || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", ReasonOf(err), err)
+		}
+	}
+}
+
+// TestARevokedCredentialIsSaid: the server of a context answers, and does not know who asks. The platform's own says so itself.
+func TestARevokedCredentialIsSaid(t *testing.T) {
+	refuses := roundTrip(func(*http.Request) (*http.Response, error) { return answer(http.StatusUnauthorized) })
+	if err := asking(t, newBreaker("acme-edge", Context).wrap(refuses))(); !errors.As(err, new(*UnreachableError)) || ReasonOf(err) != steading.ReasonCredentialRefused {
+		t.Errorf("it is %v", err)
+	}
+	if err := asking(t, newBreaker("platform", Platform).wrap(refuses))(); err != nil {
+		t.Errorf("of the platform it is %v", err)
 	}
 }

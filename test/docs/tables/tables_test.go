@@ -77,6 +77,25 @@ func TestMetricsAreFound(t *testing.T) {
 	}
 }
 
+// bounded labels have few values, whatever people make: those of constants, and the names of tenants and of their pools, of which
+// there are as many as the operator and the quotas allow. None is of an environment, a context, a runner or a job.
+var bounded = []string{"kind", "operation", "outcome", "phase", "pool", "reason", "result", "target", "tenant", "verdict"}
+
+// TestLabelsAreBounded, so that no metric grows with what people make (actions-runner-controller#3670, #4612).
+func TestLabelsAreBounded(t *testing.T) {
+	all, err := metrics(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		for _, l := range m.labels {
+			if !slices.Contains(bounded, l) {
+				t.Errorf("%s has the label %s, which may have any number of values", m.name, l)
+			}
+		}
+	}
+}
+
 func TestReplaceWantsItsMarks(t *testing.T) {
 	have, err := replace("a\n"+begin+"old\n"+end+"\nb\n", "new")
 	if err != nil {
