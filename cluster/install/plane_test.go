@@ -1,12 +1,10 @@
 package install
 
 import (
-	"context"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	xpextensionsv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -170,22 +168,4 @@ func claimCRDs(t *testing.T) []*unstructured.Unstructured {
 		}
 	}
 	return crds
-}
-
-// eventually waits until what the API server does with policies and bindings is what is stored.
-func eventually(t *testing.T, what string, done func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		err := done()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: still not: %v", what, err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/steading-dev/steading/test/harness"
 	"github.com/steading-dev/steading/test/harness/try"
 )
 
@@ -57,7 +59,7 @@ func (c *cluster) testPolicies(t *testing.T) {
 					if a.want == "" {
 						continue
 					}
-					eventually(t, name+" without "+policy+" ("+a.reason+")", func() error { return a.do(t.Context(), c.as(t, a.as)) })
+					harness.Eventually(t, name+" without "+policy+" ("+a.reason+")", func(context.Context) error { return a.do(t.Context(), c.as(t, a.as)) })
 				}
 			})
 		})
@@ -92,7 +94,7 @@ func (c *cluster) waitEnforced(t *testing.T, cases map[string]map[string]attempt
 			if a.want == "" {
 				continue
 			}
-			eventually(t, policy+" is enforced", func() error {
+			harness.Eventually(t, policy+" is enforced", func(context.Context) error {
 				if err := a.do(t.Context(), c.as(t, a.as)); err == nil || !strings.Contains(err.Error(), policy) {
 					return errors.Join(fmt.Errorf("%s by %s was not refused by it", a.reason, a.as.name), err)
 				}
@@ -126,7 +128,7 @@ func (c *cluster) withoutBinding(t *testing.T, policy string, do func()) {
 func (c *cluster) checkTypes(t *testing.T) {
 	for name := range policies(t) {
 		p := &admissionv1.ValidatingAdmissionPolicy{}
-		eventually(t, name+" is checked", func() error {
+		harness.Eventually(t, name+" is checked", func(context.Context) error {
 			if err := c.plane.Client().Get(t.Context(), client.ObjectKey{Name: name + ".steading.dev"}, p); err != nil {
 				return err
 			}

@@ -4,9 +4,7 @@ package argocd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,12 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/test/harness"
+	"github.com/steading-dev/steading/test/versions"
 )
 
 // changesNothing: for three rounds of reconciliation and a hard refresh nothing is written to what is synced, and nothing is
@@ -35,8 +32,8 @@ func changesNothing(t *testing.T, w *world) {
 		w.waitReconciled(t, fmt.Sprintf("round %d", round+1), nil)
 	}
 	w.waitReconciled(t, "hard refresh", func() { w.refresh(t, "hard") })
-	if diff := cmp.Diff(before, w.versions(t)); diff != "" {
-		t.Errorf("resource versions, -before, +after:\n%s", diff)
+	for _, c := range versions.Changes(before, w.versions(t)) {
+		t.Errorf("though nothing was done: %s", c)
 	}
 	if diff := cmp.Diff(syncs, w.syncs(t)); diff != "" {
 		t.Errorf("syncs, -before, +after:\n%s", diff)
@@ -76,58 +73,17 @@ func (w *world) reconciled(t *testing.T) map[string]string {
 // settle waits until nothing was written for a while.
 func (w *world) settle(t *testing.T) map[string]string {
 	t.Helper()
-	before, since := w.versions(t), time.Now()
-	harness.Eventually(t, "all settles", func(context.Context) error {
-		time.Sleep(time.Second)
-		if now := w.versions(t); !cmp.Equal(before, now) {
-			diff := cmp.Diff(before, now)
-			before, since = now, time.Now()
-			return errors.New(diff)
-		}
-		if time.Since(since) < 10*time.Second {
-			return errors.New("not for long enough")
-		}
-		return nil
-	})
-	return before
+	return harness.Settled(t, 10*time.Second, func() map[string]string { return w.versions(t) })
 }
 
-// unversioned kinds are written by what reports on others.
-var unversioned = []string{"Lease", "Event", "Application", "AppProject"}
-
-// versions are the resource versions of everything on the control plane.
+// versions are the resource versions of everything on the control plane but what Argo CD reports in.
 func (w *world) versions(t *testing.T) map[string]string {
 	t.Helper()
-	d, err := discovery.NewDiscoveryClientForConfig(w.plane.Config())
+	all, err := versions.Of(t.Context(), w.plane.Config(), func(kind schema.GroupKind, _ metav1.Object) bool {
+		return kind.Kind != "Application" && kind.Kind != "AppProject"
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	m, err := metadata.NewForConfig(w.plane.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	lists, err := d.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	for _, l := range lists {
-		gv, err := schema.ParseGroupVersion(l.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range l.APIResources {
-			if !slices.Contains(r.Verbs, "watch") || slices.Contains(unversioned, r.Kind) {
-				continue
-			}
-			items, err := m.Resource(gv.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatalf("cannot list %s: %v", r.Name, err)
-			}
-			for _, i := range items.Items {
-				all[r.Kind+" "+i.Namespace+"/"+i.Name] = i.ResourceVersion
-			}
-		}
 	}
 	return all
 }

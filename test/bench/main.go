@@ -112,7 +112,7 @@ func circumstances(ctx context.Context, p *platform.Platform) (c figures.Circums
 	if c.Machine, err = machine(); err != nil {
 		return c, err
 	}
-	c.Versions, err = versions(ctx, p)
+	c.Versions, err = built(ctx, p)
 	return c, err
 }
 

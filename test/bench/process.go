@@ -149,8 +149,8 @@ func loadAverage() string {
 
 var crossplaneVersion = regexp.MustCompile(`(?m)^require github.com/crossplane/crossplane/v2 (\S+)`)
 
-// versions of what is measured.
-func versions(ctx context.Context, p *platform.Platform) (map[string]string, error) {
+// built are the versions of what is measured.
+func built(ctx context.Context, p *platform.Platform) (map[string]string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return nil, errors.New("cannot tell versions: the program has no build information")

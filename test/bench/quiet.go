@@ -2,20 +2,16 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/cluster/local/platform"
 	"github.com/steading-dev/steading/test/bench/figures"
+	"github.com/steading-dev/steading/test/versions"
 )
 
 // settling is how long what was done before may take to come to rest.
@@ -56,16 +52,8 @@ func (b *bench) quiet(ctx context.Context, d time.Duration) (figures.Quiet, erro
 	if err != nil {
 		return figures.Quiet{}, err
 	}
-	q := figures.Quiet{Environments: b.idle, Objects: len(after), Breakers: now - opened}
-	for _, what := range slices.Sorted(maps.Keys(after)) {
-		if before[what] == after[what] {
-			continue
-		}
-		q.Changed++
-		if len(q.Examples) < 5 {
-			q.Examples = append(q.Examples, what)
-		}
-	}
+	changed := versions.Changes(before, after)
+	q := figures.Quiet{Environments: b.idle, Objects: len(after), Breakers: now - opened, Changed: len(changed), Examples: changed[:min(5, len(changed))]}
 	say("%d of %d objects changed, %d breakers opened: %v", q.Changed, q.Objects, q.Breakers, q.Examples)
 	return q, nil
 }
@@ -79,44 +67,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ours are the resourceVersions of all objects of our kinds, and of all that carry an identity of ours; leases are not.
+// ours are the resource versions of all objects of our kinds, and of all that carry an identity of ours; leases are not.
 func (b *bench) ours(ctx context.Context) (map[string]string, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(b.Plane.Config())
-	if err != nil {
-		return nil, err
-	}
-	m, err := metadata.NewForConfig(b.Plane.Config())
-	if err != nil {
-		return nil, err
-	}
-	lists, err := d.ServerPreferredResources()
-	if err != nil {
-		return nil, err
-	}
-	versions := map[string]string{}
-	for _, l := range lists {
-		gv, err := schema.ParseGroupVersion(l.GroupVersion)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range l.APIResources {
-			if !slices.Contains(r.Verbs, "list") || r.Kind == "Lease" || r.Kind == "Event" {
-				continue
-			}
-			o := metav1.ListOptions{LabelSelector: names.LabelTenant}
-			if strings.HasSuffix(gv.Group, "steading.dev") {
-				o.LabelSelector = ""
-			}
-			items, err := m.Resource(gv.WithResource(r.Name)).List(ctx, o)
-			if err != nil {
-				continue // Some kinds cannot be listed as metadata, whatever their verbs say.
-			}
-			for _, i := range items.Items {
-				versions[fmt.Sprintf("%s %s/%s", r.Kind, i.Namespace, i.Name)] = i.ResourceVersion
-			}
-		}
-	}
-	return versions, nil
+	return versions.Of(ctx, b.Plane.Config(), func(kind schema.GroupKind, o metav1.Object) bool {
+		return strings.HasSuffix(kind.Group, "steading.dev") || o.GetLabels()[names.LabelTenant] != ""
+	})
 }
 
 // breakers that have opened since the processes started, and those of targets that are open.

@@ -44,36 +44,22 @@ const (
 // applies just what the function desires, and takes nothing away.
 func TestEngineComposesWhatTheFunctionDesires(t *testing.T) {
 	address := serving(t)
-	kinds := map[string]bool{}
-	for _, example := range examples(t) {
-		claim := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(example), &claim.Object); err != nil {
-			t.Fatal(err)
-		}
-		kind := claim.GetKind()
-		if composedOf[kind] == "" {
-			continue
-		}
-		kinds[kind] = true
-		t.Run(kind+" "+claim.GetNamespace()+"/"+claim.GetName(), func(t *testing.T) {
-			xr := object(t, compositeOf(t, claim))
-			var observed []*structpb.Struct
-			for range 2 {
-				composed, deleted := engine(t, kind, address, xr, observed)
-				want := desired(t, xr, observed)
-				if len(want) == 0 || len(deleted) > 0 {
-					t.Fatalf("the function desires %d objects, and the engine deletes %v", len(want), deleted)
-				}
-				if diff := cmp.Diff(want, byName(composed)); diff != "" {
-					t.Errorf("with %d observed: -desired by the function, +composed by the engine:\n%s", len(observed), diff)
-				}
-				observed = composed
+	eachClaim(t, func(t *testing.T, kind string, claim *unstructured.Unstructured) {
+		t.Helper()
+		xr := object(t, compositeOf(t, claim))
+		var observed []*structpb.Struct
+		for range 2 {
+			composed, deleted := engine(t, kind, address, xr, observed)
+			want := desired(t, xr, observed)
+			if len(want) == 0 || len(deleted) > 0 {
+				t.Fatalf("the function desires %d objects, and the engine deletes %v", len(want), deleted)
 			}
-		})
-	}
-	if len(kinds) != len(composedOf) {
-		t.Errorf("only %v have examples", kinds)
-	}
+			if diff := cmp.Diff(want, byName(composed)); diff != "" {
+				t.Errorf("with %d observed: -desired by the function, +composed by the engine:\n%s", len(observed), diff)
+			}
+			observed = composed
+		}
+	})
 }
 
 // engine reconciles a composite once, and returns what it composes and deletes.

@@ -134,6 +134,24 @@ func TestCompositionsRender(t *testing.T) {
 	if err := os.WriteFile(functions, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	eachClaim(t, func(t *testing.T, kind string, claim *unstructured.Unstructured) {
+		t.Helper()
+		xr := filepath.Join(t.TempDir(), "xr.yaml")
+		if err := os.WriteFile(xr, []byte(compositeOf(t, claim)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		singular := strings.ToLower(kind)
+		out := crank(t, "", "render", xr, filepath.Join(top, "compositions", singular+".yaml"), functions, "--xrd="+filepath.Join(top, "xrds", singular+".yaml"), "--include-full-xr")
+		if !strings.Contains(out, composedOf[kind]) {
+			t.Errorf("it renders no %q:\n%s", composedOf[kind], out)
+		}
+		validate(t, out)
+	})
+}
+
+// eachClaim of the examples that is composed, of which there has to be one of each kind.
+func eachClaim(t *testing.T, do func(t *testing.T, kind string, claim *unstructured.Unstructured)) {
+	t.Helper()
 	seen := map[string]bool{}
 	for _, example := range examples(t) {
 		claim := &unstructured.Unstructured{}
@@ -145,18 +163,7 @@ func TestCompositionsRender(t *testing.T) {
 			continue
 		}
 		seen[kind] = true
-		t.Run(kind+" "+claim.GetNamespace()+"/"+claim.GetName(), func(t *testing.T) {
-			xr := filepath.Join(t.TempDir(), "xr.yaml")
-			if err := os.WriteFile(xr, []byte(compositeOf(t, claim)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			singular := strings.ToLower(kind)
-			out := crank(t, "", "render", xr, filepath.Join(top, "compositions", singular+".yaml"), functions, "--xrd="+filepath.Join(top, "xrds", singular+".yaml"), "--include-full-xr")
-			if !strings.Contains(out, composedOf[kind]) {
-				t.Errorf("it renders no %q:\n%s", composedOf[kind], out)
-			}
-			validate(t, out)
-		})
+		t.Run(kind+" "+claim.GetNamespace()+"/"+claim.GetName(), func(t *testing.T) { do(t, kind, claim) })
 	}
 	if len(seen) != len(composedOf) {
 		t.Errorf("only %v have examples", seen)

@@ -14,7 +14,7 @@ import (
 )
 
 // Within is how long a condition may take. It is generous, since it is only reached when something is wrong.
-const Within = 2 * time.Minute
+const Within = 3 * time.Minute
 
 // Eventually waits until check returns nil.
 func Eventually(t *testing.T, what string, check func(ctx context.Context) error) {

@@ -273,6 +273,13 @@ func TestAPoolIsDeletedWhateverIsGone(t *testing.T) {
 	}
 }
 
+func oneSpare(p *steading.RunnerPool) error {
+	if p.Status.Available != 1 {
+		return fmt.Errorf("%d are", p.Status.Available)
+	}
+	return nil
+}
+
 // TestAServerThatIsDownDecidesNothing: while it answers with errors no runner is made or judged, and the claim says so.
 func TestAServerThatIsDownDecidesNothing(t *testing.T) {
 	t.Parallel()
@@ -280,12 +287,7 @@ func TestAServerThatIsDownDecidesNothing(t *testing.T) {
 	p := w.pool(2)
 	p.Spec.MinRunners = 1
 	suite.Create(t, p)
-	w.wait(t, p, "has a spare", func(p *steading.RunnerPool) error {
-		if p.Status.Available != 1 {
-			return errors.New("there is no spare")
-		}
-		return nil
-	})
+	w.wait(t, p, "has a spare", oneSpare)
 	before, err := w.instances(t.Context(), "linux")
 	if err != nil || len(before) != 1 {
 		t.Fatalf("%d records: %v", len(before), err)
@@ -311,12 +313,7 @@ func TestASuspendedPoolMakesNone(t *testing.T) {
 	p := w.pool(2)
 	p.Spec.MinRunners = 1
 	suite.Create(t, p)
-	w.wait(t, p, "has a spare", func(p *steading.RunnerPool) error {
-		if p.Status.Available != 1 {
-			return errors.New("there is no spare")
-		}
-		return nil
-	})
+	w.wait(t, p, "has a spare", oneSpare)
 	harness.Change(t, &suite, p, func(p *steading.RunnerPool) { p.Spec.Suspend = true })
 	w.wait(t, p, "is suspended and empty", func(p *steading.RunnerPool) error {
 		if p.Status.Live != 0 {

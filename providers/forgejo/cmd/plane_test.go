@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +34,7 @@ import (
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/test/fakes/forgejo"
 	"github.com/steading-dev/steading/test/fakes/runnernode"
+	"github.com/steading-dev/steading/test/harness"
 )
 
 // root of the module.
@@ -90,7 +90,7 @@ func newBench(t *testing.T) *bench {
 // install what stands before the provider starts.
 func (b *bench) install(t *testing.T) {
 	t.Helper()
-	must(t, b.plane.Apply(t.Context(), claims()))
+	must(t, b.plane.Apply(t.Context(), harness.Definition(steading.RunnerPoolKind)))
 	base, err := filepath.Glob(root + "cluster/install/base/[0-9]*.yaml")
 	if err != nil || len(base) == 0 {
 		t.Fatalf("cannot find the manifests: %v", err)
@@ -118,22 +118,6 @@ func (b *bench) install(t *testing.T) {
 	for _, o := range []client.Object{tenant, jobs, pat, config, claim} {
 		must(t, b.Create(t.Context(), o))
 	}
-}
-
-// claims defines RunnerPools, of which the provider only reads metadata here, and writes events on.
-func claims() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "runnerpools.steading.dev"},
-		"spec": map[string]any{
-			"group": "steading.dev", "scope": "Namespaced",
-			"names": map[string]any{"kind": "RunnerPool", "listKind": "RunnerPoolList", "plural": "runnerpools", "singular": "runnerpool"},
-			"versions": []any{map[string]any{
-				"name": "v1alpha1", "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-			}},
-		},
-	}}
 }
 
 // start the provider, as its own account.
@@ -199,7 +183,7 @@ func (b *bench) testJobsAreRun(t *testing.T) {
 		must(t, err)
 	}
 	r := b.pool(t, "linux", "acme-ci")
-	b.eventually(t, "all jobs are run", func() error {
+	harness.Eventually(t, "all jobs are run", func(context.Context) error {
 		for _, j := range b.forgejo.Jobs() {
 			if j.Status != "success" {
 				return b.told(t, r, fmt.Errorf("job %d is %s", j.ID, j.Status))
@@ -215,7 +199,7 @@ func (b *bench) testJobsAreRun(t *testing.T) {
 	if peak := b.forgejo.PeakRegistrations(); peak > 2 {
 		t.Errorf("%d runners were registered at once", peak)
 	}
-	b.eventually(t, "two runners are kept as history", func() error {
+	harness.Eventually(t, "two runners are kept as history", func(context.Context) error {
 		all := b.instances(t)
 		released := slices.IndexFunc(all, func(i v1alpha1.RunnerInstance) bool {
 			o := i.Status.AtProvider
@@ -248,7 +232,7 @@ func (b *bench) testKill(t *testing.T) {
 	first := b.spare(t, "")
 	must(t, b.Delete(t.Context(), &first))
 	second := b.spare(t, first.Name)
-	b.eventually(t, "the first is gone", func() error {
+	harness.Eventually(t, "the first is gone", func(context.Context) error {
 		if got := b.registered(); !slices.Equal(got, []string{second.Name}) {
 			return fmt.Errorf("registered are %v", got)
 		}
@@ -260,7 +244,7 @@ func (b *bench) testDrain(t *testing.T) {
 	first := b.spare(t, "")
 	b.settings(t, func(s *steading.RunnerPoolSpec) { s.Pod.RunnerImage = "example.com/runner:2" })
 	b.spare(t, first.Name)
-	b.eventually(t, "the first is drained", func() error {
+	harness.Eventually(t, "the first is drained", func(context.Context) error {
 		i := &v1alpha1.RunnerInstance{}
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(&first), i); err != nil {
 			return client.IgnoreNotFound(err)
@@ -276,7 +260,7 @@ func (b *bench) testPoolGoes(t *testing.T) {
 	r := &v1alpha1.Runner{}
 	must(t, b.Get(t.Context(), client.ObjectKey{Namespace: names.SystemNamespace, Name: "acme-linux"}, r))
 	must(t, b.Delete(t.Context(), r))
-	b.eventually(t, "nothing is left", func() error {
+	harness.Eventually(t, "nothing is left", func(context.Context) error {
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(r), r); !kerrors.IsNotFound(err) {
 			return fmt.Errorf("the pool is there, %+v: %w", r.Status, errors.Join(err, errors.New("want it gone")))
 		}
@@ -296,7 +280,7 @@ func (b *bench) testPoolGoes(t *testing.T) {
 func (b *bench) testNotGiven(t *testing.T) {
 	must(t, b.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}))
 	r := b.pool(t, "linux", "elsewhere", func(s *steading.RunnerPoolSpec) { s.MinRunners = 1 })
-	b.eventually(t, "it says so", func() error {
+	harness.Eventually(t, "it says so", func(context.Context) error {
 		must(t, b.Get(t.Context(), client.ObjectKeyFromObject(r), r))
 		if c := r.GetCondition(steading.ConditionRunnersMade); c.Reason != steading.ReasonJobNamespaceRefused || !strings.Contains(c.Message, "steading.dev/runners-for: acme") {
 			return fmt.Errorf("%+v", r.Status)
@@ -322,7 +306,7 @@ func (b *bench) settings(t *testing.T, change func(*steading.RunnerPoolSpec)) {
 func (b *bench) spare(t *testing.T, but string) v1alpha1.RunnerInstance {
 	t.Helper()
 	var found v1alpha1.RunnerInstance
-	b.eventually(t, "a spare waits", func() error {
+	harness.Eventually(t, "a spare waits", func(context.Context) error {
 		for _, i := range b.instances(t) {
 			if o := i.Status.AtProvider; i.Name != but && o.Reason == "" && o.State == v1alpha1.StateIdle && kit.IsReady(&i) {
 				found = i
@@ -367,18 +351,6 @@ func (b *bench) said(t *testing.T) string {
 		said = append(said, fmt.Sprintf("%s: %+v", i.Name, i.Status))
 	}
 	return strings.Join(said, "; ")
-}
-
-func (b *bench) eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: not within three minutes: %v", what, last)
-	}
 }
 
 func must(t *testing.T, err error) {

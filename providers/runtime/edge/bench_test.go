@@ -33,6 +33,7 @@ import (
 	"github.com/steading-dev/steading/providers/runtime/edge"
 	"github.com/steading-dev/steading/providers/runtime/target"
 	"github.com/steading-dev/steading/test/fakes/edgeoperators"
+	"github.com/steading-dev/steading/test/harness"
 )
 
 // root of the module.
@@ -94,7 +95,7 @@ func newBench(t *testing.T) *bench {
 // install what stands before the provider starts.
 func (b *bench) install(t *testing.T) {
 	t.Helper()
-	if err := b.plane.Apply(t.Context(), claims()); err != nil {
+	if err := b.plane.Apply(t.Context(), harness.Definition(steading.EnvironmentKind)); err != nil {
 		t.Fatal(err)
 	}
 	base, err := filepath.Glob(root + "cluster/install/base/[0-9]*.yaml")
@@ -114,22 +115,6 @@ func (b *bench) install(t *testing.T) {
 			Certificates: &v1alpha1.Certificates{IssuerRef: v1alpha1.IssuerReference{Name: "letsencrypt"}},
 		},
 	})
-}
-
-// claims defines Environments, of which the provider only reads metadata here, and writes events on.
-func claims() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "environments.steading.dev"},
-		"spec": map[string]any{
-			"group": "steading.dev", "scope": "Namespaced",
-			"names": map[string]any{"kind": "Environment", "listKind": "EnvironmentList", "plural": "environments", "singular": "environment"},
-			"versions": []any{map[string]any{
-				"name": "v1alpha1", "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-			}},
-		},
-	}}
 }
 
 // start the provider, as its own account.
@@ -248,7 +233,7 @@ func host(environment string) string {
 // wait until an Edge has these verdicts.
 func (b *bench) wait(t *testing.T, e *v1alpha1.Edge, exposed, certificate string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s is %s, %s", e.Name, exposed, certificate), func() error {
+	harness.Eventually(t, fmt.Sprintf("%s is %s, %s", e.Name, exposed, certificate), func(context.Context) error {
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
 			return err
 		}
@@ -269,7 +254,7 @@ func (b *bench) deleteEdge(t *testing.T, e *v1alpha1.Edge) {
 
 func (b *bench) waitGone(t *testing.T, obj client.Object) {
 	t.Helper()
-	eventually(t, obj.GetName()+" is gone", func() error {
+	harness.Eventually(t, obj.GetName()+" is gone", func(context.Context) error {
 		err := b.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
 		if kerrors.IsNotFound(err) {
 			return nil
@@ -294,23 +279,6 @@ func (b *bench) wantNothingOwned(t *testing.T, id v1alpha1.Identity) {
 		}
 		for _, o := range l.Items {
 			t.Errorf("left behind: %s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
-		}
-	}
-}
-
-func eventually(t *testing.T, what string, done func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
-	defer cancel()
-	for {
-		err := done()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: still not: %v", what, err)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

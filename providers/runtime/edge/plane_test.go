@@ -23,6 +23,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/test/fakes/edgeoperators"
+	"github.com/steading-dev/steading/test/harness"
 )
 
 // TestOnAPlane tells the story of a platform whose operators come, fail and go.
@@ -65,7 +66,7 @@ func (b *bench) testOperatorsCome(t *testing.T) {
 	b.deleteEdge(t, e)
 	b.waitGone(t, e)
 	b.wantNothingOwned(t, e.Spec.ForProvider.Identity)
-	eventually(t, "the records are gone", func() error {
+	harness.Eventually(t, "the records are gone", func(context.Context) error {
 		if got := b.dns.Records(host("first")); len(got) > 0 {
 			return fmt.Errorf("%v", got)
 		}
@@ -100,7 +101,7 @@ func (b *bench) wantServed(t *testing.T, e *v1alpha1.Edge) {
 // wantTold expects events with these reasons on a claim.
 func (b *bench) wantTold(t *testing.T, claim string, reasons ...string) {
 	t.Helper()
-	eventually(t, "the claim's owner is told", func() error {
+	harness.Eventually(t, "the claim's owner is told", func(context.Context) error {
 		l := &corev1.EventList{}
 		if err := b.List(t.Context(), l, client.InNamespace("tenant-acme")); err != nil {
 			return err
@@ -172,7 +173,7 @@ func (b *bench) testDrift(t *testing.T) {
 		if err := b.Delete(t.Context(), source); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the new one is copied", func() error {
+		harness.Eventually(t, "the new one is copied", func(context.Context) error {
 			copied := &corev1.Secret{}
 			err := b.Get(t.Context(), client.ObjectKey{Namespace: "acme-drift", Name: source.Name}, copied)
 			if err == nil {
@@ -198,7 +199,7 @@ func (b *bench) wantBack(t *testing.T, obj client.Object) {
 	if err := b.Delete(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, obj.GetName()+" is back", func() error {
+	harness.Eventually(t, obj.GetName()+" is back", func(context.Context) error {
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
 		}
@@ -239,7 +240,7 @@ func (b *bench) testNeverIssued(t *testing.T) {
 		t.Errorf("what need not have happened yet is told: %q", m)
 	}
 	b.clock.forward(time.Minute)
-	eventually(t, "why is in the verdict", func() error {
+	harness.Eventually(t, "why is in the verdict", func(context.Context) error {
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil {
 			return err
 		}
@@ -279,7 +280,7 @@ func (b *bench) testRemainder(t *testing.T) {
 	b.certs.HoldsChallenges(true)
 	e := b.edge(t, "held")
 	b.wait(t, e, "Exposed", "Issuing")
-	eventually(t, "there is a challenge", func() error {
+	harness.Eventually(t, "there is a challenge", func(context.Context) error {
 		l := &unstructured.UnstructuredList{}
 		l.SetAPIVersion("acme.cert-manager.io/v1")
 		l.SetKind("ChallengeList")
@@ -297,7 +298,7 @@ func (b *bench) testRemainder(t *testing.T) {
 	b.waitGone(t, e)
 	b.clock.forward(0)
 	r := &v1alpha1.EdgeRemainder{ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme-held-uid-held"}}
-	eventually(t, "the remainder says what is left", func() error {
+	harness.Eventually(t, "the remainder says what is left", func(context.Context) error {
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
 			return err
 		}
@@ -322,7 +323,7 @@ func (b *bench) testOperatorsGo(t *testing.T) {
 	b.certs.Gone(true)
 	b.deleteEdge(t, idle)
 	// Its challenge is met and has to be cleaned up after, which nobody does.
-	eventually(t, "it waits for the challenge", func() error {
+	harness.Eventually(t, "it waits for the challenge", func(context.Context) error {
 		return b.Get(t.Context(), client.ObjectKeyFromObject(idle), idle)
 	})
 	b.clock.forward(2 * time.Minute)

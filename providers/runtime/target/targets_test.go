@@ -109,7 +109,7 @@ func TestARefusalIsForgotten(t *testing.T) {
 // A found is what who proves a credential found.
 type found xpv2.ConditionReason
 
-func (f found) Error() string                          { return "found " + string(f) }
+func (f found) Error() string                         { return "found " + string(f) }
 func (f found) ConditionReason() xpv2.ConditionReason { return xpv2.ConditionReason(f) }
 
 // TestWhatIsKnownOfAContextIsSaid by all who use it, in place of what their own requests look like: a server whose certificate is
