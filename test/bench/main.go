@@ -118,7 +118,7 @@ func circumstances(ctx context.Context, p *platform.Platform) (c figures.Circums
 
 // measureEnvironments on a platform without any.
 func (o *options) measureEnvironments(ctx context.Context, p *platform.Platform, r *figures.Run) (err error) {
-	r.Sizes = figures.Sizes{Rounds: o.Rounds, Idle: o.Idle, QuietMinutes: o.Quiet.Minutes()}
+	r.Sizes = figures.Sizes{Rounds: o.Rounds, QuietMinutes: o.Quiet.Minutes()}
 	if r.Circumstances, err = circumstances(ctx, p); err != nil {
 		return err
 	}
@@ -126,12 +126,11 @@ func (o *options) measureEnvironments(ctx context.Context, p *platform.Platform,
 	if err != nil {
 		return err
 	}
-	err = o.measure(ctx, b, r)
-	r.Machine.LoadAtEnd = loadAverage()
-	return err
+	return o.measure(ctx, b, r)
 }
 
-// measure step by step: at each there are more idle environments.
+// measure step by step: at each there are more idle environments. What was measured is written after each, since the last may
+// take an hour.
 func (o *options) measure(ctx context.Context, b *bench, r *figures.Run) error {
 	say("warming up")
 	if _, _, err := b.latencies(ctx, 0, 2); err != nil {
@@ -142,7 +141,8 @@ func (o *options) measure(ctx context.Context, b *bench, r *figures.Run) error {
 	if err != nil {
 		return err
 	}
-	for _, idle := range o.Idle {
+	for i, idle := range o.Idle {
+		r.Sizes.Idle = o.Idle[:i+1]
 		if more := idle - b.idle; more > 0 {
 			burst, err := b.burst(ctx, more)
 			if err != nil {
@@ -155,18 +155,21 @@ func (o *options) measure(ctx context.Context, b *bench, r *figures.Run) error {
 			return err
 		}
 		r.Ready, r.Gone, r.Tokens = append(r.Ready, ready), append(r.Gone, gone), append(r.Tokens, b.spent(idle))
-		if idle == 0 {
-			continue
+		if idle > 0 {
+			quiet, err := b.quiet(ctx, o.Quiet)
+			if err != nil {
+				return err
+			}
+			memory, err := b.memory(ctx, base)
+			if err != nil {
+				return err
+			}
+			r.Quiet, r.Memory = append(r.Quiet, quiet), append(r.Memory, memory)
 		}
-		quiet, err := b.quiet(ctx, o.Quiet)
-		if err != nil {
+		r.Machine.LoadAtEnd = loadAverage()
+		if err := r.Write(o.Out); err != nil {
 			return err
 		}
-		memory, err := b.memory(ctx, base)
-		if err != nil {
-			return err
-		}
-		r.Quiet, r.Memory = append(r.Quiet, quiet), append(r.Memory, memory)
 	}
 	return nil
 }
