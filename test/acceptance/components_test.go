@@ -3,13 +3,9 @@ package acceptance
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/registry"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -53,29 +49,7 @@ spec:
 // pushComponent publishes a chart where the operator allows components to come from.
 func pushComponent(t *testing.T, name, version, template string) {
 	t.Helper()
-	pushTo(t, suite.Registry.Host()+"/steading-dev/components/"+name, name, version, template)
-}
-
-func pushTo(t *testing.T, repository, name, version, template string) {
-	t.Helper()
-	path, err := chartutil.Save(&chart.Chart{
-		Metadata:  &chart.Metadata{APIVersion: chart.APIVersionV2, Name: name, Version: version},
-		Templates: []*chart.File{{Name: "templates/all.yaml", Data: []byte(template)}},
-	}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	tgz, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := registry.NewClient(registry.ClientOptPlainHTTP())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Push(tgz, repository+":"+version); err != nil {
-		t.Fatal(err)
-	}
+	harness.PushChart(t, suite.Registry.Host()+"/steading-dev/components/"+name, name, version, template)
 }
 
 func componentOf(name, chart, version, values string, from ...steading.ValuesFrom) steading.Component {
@@ -235,7 +209,7 @@ func cronJob(t *testing.T, namespace, name string) *batchv1.CronJob {
 func TestComponentsRefused(t *testing.T) {
 	t.Parallel()
 	pushComponent(t, "known", "1.0.0", componentTemplate)
-	pushTo(t, suite.Registry.Host()+"/elsewhere/secretly", "secretly", "1.0.0", componentTemplate)
+	harness.PushChart(t, suite.Registry.Host()+"/elsewhere/secretly", "secretly", "1.0.0", componentTemplate)
 	suite.NewTenant(t, "comprefused", steading.TenantSpec{})
 	e := harness.Environment("comprefused", "dev")
 	e.Spec.Components = []steading.Component{componentOf("db", "known", "1.0.0", "")}

@@ -10,6 +10,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	helm "helm.sh/helm/v3/pkg/registry"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +20,9 @@ import (
 	"github.com/steading-dev/steading/package/build"
 )
 
+// privateCA is the ConfigMap with the CA of registries.
+const privateCA = "private-ca"
+
 // installChart of what packages cannot carry, from the registry.
 func (p *Platform) installChart(ctx context.Context, a build.Artifact) error {
 	p.say("installing cluster/install by its chart")
@@ -25,7 +30,11 @@ func (p *Platform) installChart(ctx context.Context, a build.Artifact) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Plane.InstallChart(ctx, local.CrossplaneNamespace, "steading", c, nil); err != nil {
+	values, err := p.chartValues(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.Plane.InstallChart(ctx, local.CrossplaneNamespace, "steading", c, values); err != nil {
 		return err
 	}
 	for _, process := range Processes() {
@@ -38,6 +47,20 @@ func (p *Platform) installChart(ctx context.Context, a build.Artifact) error {
 		}
 	}
 	return nil
+}
+
+// chartValues are those that the options ask for.
+func (p *Platform) chartValues(ctx context.Context) (map[string]any, error) {
+	if len(p.options.RegistryCA) == 0 {
+		return nil, nil
+	}
+	bundle := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: local.CrossplaneNamespace, Name: privateCA}, Data: map[string]string{"ca.crt": string(p.options.RegistryCA)},
+	}
+	if err := p.Plane.Client().Create(ctx, bundle); err != nil && !kerrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("cannot write the registries' CA: %w", err)
+	}
+	return map[string]any{"runtimes": map[string]any{Provider: map[string]any{"caBundle": privateCA}}}, nil
 }
 
 func pullChart(ref string) (*chart.Chart, error) {

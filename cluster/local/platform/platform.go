@@ -65,6 +65,9 @@ type Options struct {
 	// RunnerImage holds forgejo-runner, for runner pools that name none. Default:
 	// Forgejo's own, which KWOK does not pull.
 	RunnerImage string
+	// RegistryCA is trusted by provider-runtime, besides the public ones, when it
+	// reads charts: certificates, PEM. On a real node only. Optional.
+	RegistryCA []byte
 	// Progress gets a line for every step that takes time. Optional.
 	Progress func(string)
 	// Front of the control plane's API server for a ServiceAccount's process; see

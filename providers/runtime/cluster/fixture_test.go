@@ -12,7 +12,6 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/steading-dev/steading/providers/internal/address"
+	"github.com/steading-dev/steading/test/authority"
 )
 
 // loopback is allowed in tests, whose servers are there.
@@ -35,45 +35,34 @@ var loopback = address.Policy{Allowed: []netip.Prefix{netip.MustParsePrefix("127
 
 const goodToken = "good-token"
 
-// An authority signs certificates for tests.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
+// An issuer signs certificates for tests.
+type issuer struct {
+	*authority.Authority
+	pem []byte
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t *testing.T) *issuer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := authority.New("authority")
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	return &issuer{a, a.PEM()}
 }
 
 // issue a certificate, PEM, with its key.
-func (a *authority) issue(t *testing.T, edit func(*x509.Certificate)) (cert, key []byte) {
+func (a *issuer) issue(t *testing.T, edit func(*x509.Certificate)) (cert, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "edge-admin"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "edge-admin"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	if edit != nil {
 		edit(template)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &k.PublicKey, a.key)
+	der, err := a.Sign(template, &k.PublicKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +76,7 @@ func (a *authority) issue(t *testing.T, edit func(*x509.Certificate)) (cert, key
 // An apiServer answers over TLS the two questions that a probe asks, and watches, until it is told otherwise.
 type apiServer struct {
 	*httptest.Server
-	ca *authority
+	ca *issuer
 
 	mu       sync.Mutex
 	override http.HandlerFunc
@@ -109,7 +98,7 @@ func newAPIServer(t *testing.T, edit func(*x509.Certificate)) *apiServer {
 		t.Fatal(err)
 	}
 	clients := x509.NewCertPool()
-	clients.AddCert(s.ca.cert)
+	clients.AddCert(s.ca.Certificate())
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients}
 	s.EnableHTTP2 = true
 	s.StartTLS()

@@ -7,12 +7,10 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/steading-dev/steading/test/authority"
 )
 
 var (
@@ -41,7 +41,7 @@ const challengeFinalizer = "acme.cert-manager.io/finalizer"
 type CertManager struct {
 	*operator
 	namespace string
-	authority authority
+	authority *authority.Authority
 
 	mu    sync.Mutex
 	never string
@@ -55,7 +55,7 @@ func StartCertManager(ctx context.Context, cfg *rest.Config, namespace string) (
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the certificate operator: %w", err)
 	}
-	a, err := newAuthority()
+	a, err := authority.New("stand-in issuer")
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the certificate operator: %w", err)
 	}
@@ -68,7 +68,7 @@ func StartCertManager(ctx context.Context, cfg *rest.Config, namespace string) (
 // Roots are what its certificates are verified by.
 func (c *CertManager) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
-	pool.AddCert(c.authority.cert)
+	pool.AddCert(c.authority.Certificate())
 	return pool
 }
 
@@ -142,7 +142,7 @@ func (c *CertManager) issue(ctx context.Context, crt *unstructured.Unstructured,
 	if err != nil || !met || never != "" {
 		return err
 	}
-	cert, err := c.authority.sign(key, names)
+	cert, err := sign(c.authority, key, names)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (c *CertManager) write(ctx context.Context, crt *unstructured.Unstructured,
 	secret.Type = corev1.SecretTypeTLS
 	secret.Data = map[string][]byte{
 		corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: []byte(encode("EC PRIVATE KEY", der)),
-		"ca.crt": []byte(encode("CERTIFICATE", c.authority.cert.Raw)),
+		"ca.crt": c.authority.PEM(),
 	}
 	if secret.ResourceVersion != "" {
 		return c.Update(ctx, secret)
@@ -290,41 +290,10 @@ func good(raw []byte, names []string) bool {
 	return err == nil && slices.Equal(cert.DNSNames, names) && time.Until(cert.NotAfter) > time.Hour
 }
 
-// An authority signs.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority() (authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return authority{}, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "stand-in issuer"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return authority{}, err
-	}
-	cert, err := x509.ParseCertificate(der)
-	return authority{cert, key}, err
-}
-
-func (a authority) sign(key *ecdsa.PrivateKey, names []string) ([]byte, error) {
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, DNSNames: names, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(12 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace([]byte(encode("CERTIFICATE", der))), nil
+// sign a certificate of a key for names, as PEM.
+func sign(by *authority.Authority, key *ecdsa.PrivateKey, names []string) ([]byte, error) {
+	der, err := by.Sign(&x509.Certificate{
+		DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, key.Public())
+	return bytes.TrimSpace([]byte(encode("CERTIFICATE", der))), err
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/steading-dev/steading/test/authority"
 )
 
 // Proxy is a front of one API server for one client.
@@ -45,7 +47,11 @@ func Start(server string, ca []byte) (*Proxy, error) {
 	if !roots.AppendCertsFromPEM(ca) {
 		return nil, errors.New("cannot read the API server's authority: it is not PEM")
 	}
-	certificate, own, err := selfSigned()
+	own, err := authority.New("fault proxy")
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := own.Server("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +59,7 @@ func Start(server string, ca []byte) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen: %w", err)
 	}
-	p := &Proxy{address: listener.Addr().String(), ca: own, ended: make(chan struct{})}
+	p := &Proxy{address: listener.Addr().String(), ca: own.PEM(), ended: make(chan struct{})}
 	silent := log.New(io.Discard, "", 0) // Clients that die are what this is for.
 	p.upstream = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
