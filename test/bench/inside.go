@@ -22,7 +22,7 @@ const (
 	tenant, idleTenant = "measured", "idle"
 	// look is how often a state is looked at. It is what a latency may be off by.
 	look = 20 * time.Millisecond
-	// patience is how long anything may take, a burst of a thousand included.
+	// patience is how long anything may take.
 	patience = 30 * time.Minute
 )
 
@@ -161,24 +161,11 @@ func (b *bench) burst(ctx context.Context, n int) (figures.Burst, error) {
 		return figures.Burst{}, err
 	}
 	start := time.Now()
-	err = together(n, func(i int) error {
-		return b.admin.Create(ctx, harness.Environment(idleTenant, fmt.Sprintf("i%d", b.idle+i)))
-	})
-	if err != nil {
-		return figures.Burst{}, err
-	}
-	err = eventually(ctx, "a burst ready", func(ctx context.Context) (bool, error) {
-		l := &steading.EnvironmentList{}
-		err := b.admin.List(ctx, l, client.InNamespace(names.TenantNamespace(idleTenant)))
-		waiting := slices.ContainsFunc(l.Items, func(e steading.Environment) bool { return !harness.Ready(&e) })
-		time.Sleep(200 * time.Millisecond)
-		return !waiting && len(l.Items) == b.idle+n, err
-	})
+	err = b.grow(ctx, n)
 	inside := time.Since(start)
 	if err != nil {
 		return figures.Burst{}, err
 	}
-	b.idle += n
 	sent, err := requestsSince(b.Plane, before)
 	if err != nil {
 		return figures.Burst{}, err
@@ -187,7 +174,36 @@ func (b *bench) burst(ctx context.Context, n int) (figures.Burst, error) {
 	each.Outside = requests
 	now, err := b.breakers(ctx)
 	say("a burst of %d took %.1f s on the platform, %d breakers opened", n, inside.Seconds(), now-opened)
-	return figures.Burst{Environments: n, Platform: inside.Seconds(), Outside: outside.Seconds(), Ratio: outside.Seconds() / inside.Seconds(), Breakers: now - opened, Requests: each}, err
+	return figures.Burst{Environments: n, Idle: b.idle - n, Platform: inside.Seconds(), Outside: outside.Seconds(), Ratio: outside.Seconds() / inside.Seconds(), Breakers: now - opened, Requests: each}, err
+}
+
+// grow by so many idle environments, made at once, and wait until they are ready.
+func (b *bench) grow(ctx context.Context, n int) error {
+	err := together(n, func(i int) error {
+		return b.admin.Create(ctx, harness.Environment(idleTenant, fmt.Sprintf("i%d", b.idle+i)))
+	})
+	if err != nil {
+		return err
+	}
+	b.idle += n
+	return eventually(ctx, fmt.Sprintf("%d environments ready", b.idle), func(ctx context.Context) (bool, error) {
+		l := &steading.EnvironmentList{}
+		err := b.admin.List(ctx, l, client.InNamespace(names.TenantNamespace(idleTenant)))
+		waiting := slices.ContainsFunc(l.Items, func(e steading.Environment) bool { return !harness.Ready(&e) })
+		time.Sleep(200 * time.Millisecond)
+		return !waiting && len(l.Items) == b.idle, err
+	})
+}
+
+// fill up to so many idle environments.
+func (b *bench) fill(ctx context.Context, idle int) error {
+	for b.idle < idle {
+		if err := b.grow(ctx, min(idle-b.idle, burstSize)); err != nil {
+			return err
+		}
+		say("%d of %d idle environments are ready", b.idle, idle)
+	}
+	return nil
 }
 
 // memory that the provider has grown by.

@@ -50,7 +50,7 @@ func TestUninstallAsDocumented(t *testing.T) {
 		if err := phaseIs(ctx, kept, steading.TenantDeletionBlocked); err != nil {
 			return err
 		}
-		return says(kept.Status.GetCondition(steading.ConditionDeletionBlocked), "kept-dev")
+		return says(kept.Status.GetCondition(steading.ConditionDeletionBlocked), "Environment dev")
 	})
 	harness.Eventually(t, "a config that is in use says so", func(ctx context.Context) error {
 		config := &runtimev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: names.DefaultProviderConfig}}

@@ -89,9 +89,11 @@ type Tokens struct {
 
 // A Burst is how long it took until all of so many were ready, in seconds.
 type Burst struct {
-	Environments int     `json:"environments"`
-	Platform     float64 `json:"platform"`
-	Outside      float64 `json:"outside"`
+	Environments int `json:"environments"`
+	// Idle environments that were there before.
+	Idle     int     `json:"idle"`
+	Platform float64 `json:"platform"`
+	Outside  float64 `json:"outside"`
 	// Ratio of the throughputs, the platform's to that outside.
 	Ratio float64 `json:"ratio"`
 	// Breakers of composites that opened meanwhile.
