@@ -80,6 +80,10 @@ func (o *outside) create(ctx context.Context, name string) error {
 	if err := o.install(ctx, name); err != nil {
 		return err
 	}
+	return o.waitAvailable(ctx, name)
+}
+
+func (o *outside) waitAvailable(ctx context.Context, name string) error {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: names.EnvironmentNamespace(outsideTenant, name), Name: names.Release(outsideTenant)}}
 	return eventually(ctx, "deployment "+name+" outside", func(ctx context.Context) (bool, error) {
 		err := o.admin.Get(ctx, client.ObjectKeyFromObject(d), d)
@@ -141,22 +145,12 @@ func (o *outside) burst(ctx context.Context, n int) (time.Duration, float64, err
 		return 0, 0, err
 	}
 	requests := 1 + float64(o.sent.Load()-before)/float64(n) // One makes the namespace.
-	err := eventually(ctx, "a burst outside", func(ctx context.Context) (bool, error) {
-		l := &appsv1.DeploymentList{}
-		err := o.admin.List(ctx, l)
-		available := 0
-		for _, d := range l.Items {
-			if d.Name == names.Release(outsideTenant) && d.Status.AvailableReplicas == 1 {
-				available++
-			}
+	for i := range n {
+		if err := o.waitAvailable(ctx, name(i)); err != nil {
+			return 0, 0, err
 		}
-		time.Sleep(200 * time.Millisecond)
-		return available == n, err
-	})
-	took := time.Since(start)
-	if err != nil {
-		return 0, 0, err
 	}
+	took := time.Since(start)
 	return took, requests, together(n, func(i int) error { return o.remove(ctx, name(i)) })
 }
 
