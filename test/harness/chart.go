@@ -19,7 +19,7 @@ func PushChart(t *testing.T, repository, name, version, template string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tgz, err := os.ReadFile(path)
+	tgz, err := os.ReadFile(path) //nolint:gosec // G304: what was just written.
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func TestARegistryWithAPrivateCA(t *testing.T) {
 	}
 	config := &runtimev1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: names.DefaultProviderConfig}}
 	before := harness.Get(t, &suite, config).Spec.Components
-	harness.Change(t, &suite, config, func(c *runtimev1.ClusterProviderConfig) { c.Spec.Components = append(prefixes, before...) })
+	harness.Change(t, &suite, config, func(c *runtimev1.ClusterProviderConfig) { c.Spec.Components = slices.Concat(prefixes, before) })
 	t.Cleanup(func() {
 		harness.Change(t, &suite, config, func(c *runtimev1.ClusterProviderConfig) { c.Spec.Components = before })
 	})

@@ -52,7 +52,7 @@ func (p *Platform) installChart(ctx context.Context, a build.Artifact) error {
 // chartValues are those that the options ask for.
 func (p *Platform) chartValues(ctx context.Context) (map[string]any, error) {
 	if len(p.options.RegistryCA) == 0 {
-		return nil, nil
+		return map[string]any{}, nil
 	}
 	bundle := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: local.CrossplaneNamespace, Name: privateCA}, Data: map[string]string{"ca.crt": string(p.options.RegistryCA)},

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
@@ -53,6 +54,9 @@ type ManagerOptions struct {
 	// Outside are kinds that the provider makes on the control plane's own cluster. Only objects that carry Steading's
 	// managed-by label are cached; read others with the manager's API reader.
 	Outside []client.Object
+	// OfTenants are such kinds of which only what is of a tenant as a whole is cached: what is of its environments is read in
+	// the cluster that they run on, be it this one, and is not to be in memory twice.
+	OfTenants []client.Object
 	// CacheSecrets has cached reads of Secrets. The zero value reads them from the API server each time.
 	CacheSecrets bool
 }
@@ -60,9 +64,13 @@ type ManagerOptions struct {
 // NewManager makes the manager of a provider: leases of 15 seconds, no managed fields and no Secrets in memory, metrics
 // and health served where the flags say.
 func NewManager(cfg *rest.Config, f Flags, o ManagerOptions) (manager.Manager, error) {
+	cached, err := cacheOptions(o)
+	if err != nil {
+		return nil, err
+	}
 	mo := manager.Options{
 		Scheme:                        o.Scheme,
-		Cache:                         cacheOptions(o),
+		Cache:                         cached,
 		Metrics:                       metricsserver.Options{BindAddress: f.MetricsAddress},
 		HealthProbeBindAddress:        f.HealthAddress,
 		LeaderElection:                f.LeaderElect,
@@ -92,13 +100,20 @@ func NewManager(cfg *rest.Config, f Flags, o ManagerOptions) (manager.Manager, e
 	return mgr, errors.Wrap(mgr.AddReadyzCheck("ping", healthz.Ping), "cannot add a readiness check")
 }
 
-func cacheOptions(o ManagerOptions) cache.Options {
+func cacheOptions(o ManagerOptions) (cache.Options, error) {
 	ours := labels.SelectorFromSet(labels.Set{names.LabelManagedBy: names.ManagedBy})
-	by := make(map[client.Object]cache.ByObject, len(o.Outside))
+	by := make(map[client.Object]cache.ByObject, len(o.Outside)+len(o.OfTenants))
 	for _, obj := range o.Outside {
 		by[obj] = cache.ByObject{Label: ours}
 	}
-	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: by}
+	noEnvironments, err := labels.NewRequirement(names.LabelEnvironment, selection.DoesNotExist, nil)
+	if err != nil {
+		return cache.Options{}, errors.Wrap(err, "cannot select what is of tenants")
+	}
+	for _, obj := range o.OfTenants {
+		by[obj] = cache.ByObject{Label: ours.Add(*noEnvironments)}
+	}
+	return cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: by}, nil
 }
 
 // Options that every controller of a provider is set up with.

@@ -24,8 +24,8 @@ type Provider struct {
 	ProviderConfigs
 	// Kinds adds the provider's own kinds, and what else it uses, to a scheme that has Kubernetes' and the claims'.
 	Kinds []func(*runtime.Scheme) error
-	// Outside are kinds that it makes on the control plane's own cluster: see [ManagerOptions].
-	Outside []client.Object
+	// Outside and OfTenants are kinds that it makes on the control plane's own cluster: see [ManagerOptions].
+	Outside, OfTenants []client.Object
 	// Written are the kinds that a controller writes besides its own, by its own.
 	Written map[string][]string
 	// Setup adds its controllers to the manager.
@@ -63,7 +63,7 @@ func (p Provider) Manager(cfg *rest.Config, f Flags, l logging.Logger) (manager.
 	if err != nil {
 		return nil, err
 	}
-	mo := ManagerOptions{Name: p.Name, Scheme: s, Outside: p.Outside}
+	mo := ManagerOptions{Name: p.Name, Scheme: s, Outside: p.Outside, OfTenants: p.OfTenants}
 	mgr, err := NewManager(cfg, f, mo)
 	if err != nil {
 		return nil, err

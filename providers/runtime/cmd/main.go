@@ -48,8 +48,9 @@ func provider() kit.Provider {
 			ClusterConfig: &v1alpha1.ClusterProviderConfig{},
 			Usage:         &v1alpha1.ProviderConfigUsage{},
 		},
-		Kinds:   []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
-		Outside: home.Outside(),
+		Kinds:     []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
+		Outside:   home.Outside(),
+		OfTenants: home.OfTenants(),
 		Written: map[string][]string{
 			v1alpha1.PlacementKind: {v1alpha1.LedgerKind, v1alpha1.UsageEventKind, v1alpha1.HomeKind, v1alpha1.ClusterKind},
 			v1alpha1.ReleaseKind:   {v1alpha1.UsageEventKind},

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -23,9 +24,13 @@ import (
 // atOnce is the shortest time after which a Home is looked at again.
 const atOnce = time.Millisecond
 
-// Outside are the kinds that a Home makes, for the manager's cache.
-func Outside() []client.Object {
-	return []client.Object{&corev1.Namespace{}, &corev1.ResourceQuota{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.NetworkPolicy{}}
+// Outside are kinds that a Home makes, for the manager's cache, of which what is in tenants' namespaces for an environment is
+// cached too: the rights to read what it refers to.
+func Outside() []client.Object { return []client.Object{&rbacv1.RoleBinding{}} }
+
+// OfTenants are the other kinds that a Home makes.
+func OfTenants() []client.Object {
+	return []client.Object{&corev1.Namespace{}, &corev1.ResourceQuota{}, &rbacv1.Role{}, &networkingv1.NetworkPolicy{}}
 }
 
 // youngers of a Home are all managed resources of its tenant.
@@ -58,7 +63,7 @@ func Setup(mgr manager.Manager, o kit.Options) error {
 		mapper:   mgr.GetRESTMapper(),
 	}
 	b := kit.WatchTenantClaims(kit.Watch(mgr, &v1alpha1.Home{}, v1alpha1.HomeKind, o))
-	for _, obj := range Outside() {
+	for _, obj := range slices.Concat(Outside(), OfTenants()) {
 		b = b.Watches(obj, kit.EnqueueTenant(), builder.WithPredicates(ofTenant(), predicate.Or(kit.Drifted(), startsToCount())))
 	}
 	for _, obj := range youngers() {
