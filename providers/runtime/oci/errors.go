@@ -2,12 +2,15 @@ package oci
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/steading-dev/steading/apis/names"
 )
 
 // explain says what a registry's refusal means to the one who can do something about it.
@@ -33,9 +36,13 @@ func explain(err error) error {
 // reason says why in words that are the same on every run.
 func reason(err error) string {
 	var network *net.OpError
+	var untrusted *tls.CertificateVerificationError
 	switch status := statusOf(err); {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "the registry does not answer in time"
+	case errors.As(err, &untrusted):
+		// Private addresses are tried by plain HTTP, too, which is refused. That is not what is wrong.
+		return fmt.Sprintf("the registry's certificate cannot be verified: %s; a private CA is given to %s by the value caBundle of the install chart", untrusted.Err, names.ProviderRuntime)
 	case errors.Is(err, errPlainHTTP):
 		return errPlainHTTP.Error()
 	case errors.Is(err, ErrAbsent):

@@ -2,6 +2,8 @@ package oci
 
 import (
 	"context"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,6 +21,7 @@ func TestProbe(t *testing.T) {
 	f.pushImage(t, "public/devops")
 	f.pushImage(t, "acme/acme-devops")
 	control, tenant, absent := f.host+"/steading/devops:1.4.2", f.host+"/acme/acme-devops:1.4.2", f.host+"/globex/globex-devops:1.4.2"
+	untrusted := strings.TrimPrefix(untrustedRegistry(t).URL, "https://")
 	wrong := func(c *Client) {
 		c.Credentials = Credentials{f.host: authn.AuthConfig{Username: user, Password: "wrong"}}
 	}
@@ -59,6 +62,7 @@ func TestProbe(t *testing.T) {
 		"HostsDiffer":          {reason: "a credential proven on one host says nothing about another", image: "registry.example.com/acme/acme-devops:1.4.2", want: Inconclusive, message: "another registry"},
 		"Unparsable":           {reason: "an unparsable reference", image: f.host + "/Acme/:1", want: Inconclusive, message: "cannot parse"},
 		"PlainHTTP":            {reason: "plain HTTP to a host that is not listed", client: func(c *Client) { c.Insecure = nil }, image: absent, want: Inconclusive, message: "plain HTTP"},
+		"Untrusted":            {reason: "a certificate by a CA that nobody gave us, at an address that is tried by plain HTTP too", control: untrusted + "/steading/devops:1.4.2", image: untrusted + "/globex/globex-devops:1.4.2", want: Inconclusive, message: "certificate signed by unknown authority; a private CA"},
 		"Down":                 {reason: "a registry that is not there", client: func(c *Client) { c.Insecure = []string{"127.0.0.1:1"} }, control: "127.0.0.1:1/steading/devops:1.4.2", image: "127.0.0.1:1/globex/globex-devops:1.4.2", want: Inconclusive, message: "cannot reach the registry"},
 	}
 	for name, tc := range cases {
@@ -83,6 +87,15 @@ func TestProbe(t *testing.T) {
 			}
 		})
 	}
+}
+
+func untrustedRegistry(t *testing.T) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // Of handshakes that fail, as they are to.
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
 }
 
 // tokenNotFoundFor answers 404 when a token for a repository of this name is asked for.
