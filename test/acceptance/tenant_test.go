@@ -51,9 +51,9 @@ func TestTenantRetained(t *testing.T) {
 	suite.Delete(t, x)
 	waitTenant(t, x, "waiting for its environment", func(x *steading.Tenant) bool {
 		c := x.Status.GetCondition(steading.ConditionDeletionBlocked)
-		return x.Status.Phase == steading.TenantDeletionBlocked && containsAll(c.Message, []string{"retained-dev", "the deletion policy is Retain", "kubectl delete environments,contexts,runnerpools --all -n tenant-retained"})
+		return x.Status.Phase == steading.TenantDeletionBlocked && containsAll(c.Message, []string{"Environment dev", "the deletion policy is Retain", "kubectl delete environments,contexts,runnerpools --all -n tenant-retained"})
 	})
-	wantEvent(t, x, "DeletionBlocked", "retained-dev")
+	wantEvent(t, x, "DeletionBlocked", "Environment dev")
 	if e = harness.Get(t, &suite, e); e.DeletionTimestamp != nil || !harness.Ready(e) {
 		t.Errorf("the environment of a tenant that is retained: %s", harness.Describe(e))
 	}
