@@ -73,7 +73,7 @@ test-node: ## Run the tests on a real node with containers. Needs root on Debian
 test-long: ## Run every seed, the mutants and the slow peers.
 	$(GO) run ./cluster/local/cmd/steading-local tools
 	$(GO) test -timeout 80m -tags long $(TESTFLAGS) ./...
-	$(GO) test -timeout 60m -tags 'node long' -count=1 -run TestEveryJobRunsOnceThroughKills ./test/node
+	$(GO) test -timeout 60m -tags 'node long' -count=1 -run 'TestEveryJobRunsOnceThroughKills|TestARegistryWithAPrivateCA' ./test/node
 	$(GO) run ./test/mutants/cmd
 
 # Which mutants to hunt, as a regular expression.

@@ -10,14 +10,17 @@ import (
 
 	"github.com/steading-dev/steading/cluster/local"
 	"github.com/steading-dev/steading/cluster/local/platform"
-	"github.com/steading-dev/steading/test/authority"
 	"github.com/steading-dev/steading/test/harness"
 )
 
 var suite harness.Suite
 
-// privateCA signs the certificate of a registry that charts are taken from.
-var privateCA *authority.Authority
+// options of the suite's platform.
+var options = platform.Options{
+	Name: "node", Node: local.NodeContainerd, ProviderArgs: harness.NoPolling(),
+	// A life takes seconds here. Crossplane's circuit breaker would take that for a composite that never settles.
+	CrossplaneArgs: []string{"--circuit-breaker-burst=10000"},
+}
 
 // TestMain runs the suite where a node can run. Elsewhere it says why not, which in CI is a failure.
 func TestMain(m *testing.M) {
@@ -28,15 +31,5 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	var err error
-	if privateCA, err = authority.New("private CA"); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	suite.Main(m, platform.Options{
-		RegistryCA: privateCA.PEM(),
-		Name:       "node", Node: local.NodeContainerd, ProviderArgs: harness.NoPolling(),
-		// A life takes seconds here. Crossplane's circuit breaker would take that for a composite that never settles.
-		CrossplaneArgs: []string{"--circuit-breaker-burst=10000"},
-	})
+	suite.Main(m, options)
 }

@@ -1,4 +1,4 @@
-//go:build node
+//go:build node && long
 
 package node
 
@@ -21,6 +21,17 @@ import (
 	"github.com/steading-dev/steading/test/authority"
 	"github.com/steading-dev/steading/test/harness"
 )
+
+// privateCA signs the certificate of a registry that charts are taken from.
+var privateCA *authority.Authority
+
+func init() {
+	var err error
+	if privateCA, err = authority.New("private CA"); err != nil {
+		panic(err)
+	}
+	options.RegistryCA = privateCA.PEM()
+}
 
 // TestARegistryWithAPrivateCA: provider-runtime takes charts from a registry whose certificate was signed by the CA that the
 // install chart was told of, and from none whose was signed by another.
