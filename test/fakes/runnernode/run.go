@@ -96,6 +96,7 @@ func (n *Node) live(ctx context.Context, r *run) ending {
 	if err != nil {
 		return ending{notStarted, "StartError", err.Error()}
 	}
+	defer n.counted(r.pod.Name)() // Before anybody reads that it runs.
 	n.report(ctx, r.pod, running(r.pod))
 	if kind == FaultExits {
 		return ending{code: 1, reason: "Error"}
@@ -118,7 +119,6 @@ func (n *Node) execute(ctx context.Context, r *run, o onejob.Options, kind Fault
 			kill()
 		}()
 	}
-	defer n.counted(r.pod.Name)()
 	err := onejob.Run(ctx, o)
 	switch {
 	case ctx.Err() != nil:
