@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,6 +33,7 @@ import (
 
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/functions/compose"
+	"github.com/steading-dev/steading/test/authority"
 )
 
 const xenvironment = `{
@@ -159,59 +159,38 @@ func TestNumbersKeepTheirKind(t *testing.T) {
 	}
 }
 
-// authority issues certificates for a test.
-type authority struct {
-	t   *testing.T
-	crt *x509.Certificate
-	key *ecdsa.PrivateKey
-	pem []byte
-}
-
-func newAuthority(t *testing.T) *authority {
+// leaf is a certificate of 127.0.0.1 for one use, and its key.
+func leaf(t *testing.T, ca *authority.Authority, usage x509.ExtKeyUsage) (*ecdsa.PrivateKey, []byte) {
 	t.Helper()
-	a := &authority{t: t}
-	a.crt, a.key, a.pem, _ = a.issue(&x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	return a
-}
-
-func (a *authority) issue(tmpl, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
-	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
-	tmpl.Subject = pkix.Name{CommonName: "test"}
-	tmpl.NotBefore, tmpl.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	if parent == nil {
-		parent, signer = tmpl, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
+	der, err := ca.Sign(&x509.Certificate{Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{usage}}, key.Public())
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
-	crt, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	k, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return crt, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: k})
-}
-
-func (a *authority) leaf(usage x509.ExtKeyUsage) (crt, key []byte) {
-	a.t.Helper()
-	_, _, crt, key = a.issue(&x509.Certificate{SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{usage}}, a.crt, a.key)
-	return crt, key
+	return key, der
 }
 
 // serving runs f behind mutual TLS and returns how to call it with a client certificate, or none.
 func serving(t *testing.T, f fnv1.FunctionRunnerServiceServer) (call func(req *fnv1.RunFunctionRequest, certified bool) (*fnv1.RunFunctionResponse, error)) {
 	t.Helper()
-	ca, dir := newAuthority(t), t.TempDir()
-	crt, key := ca.leaf(x509.ExtKeyUsageServerAuth)
-	for name, b := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": ca.pem} {
+	ca, err := authority.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, der := leaf(t, ca, x509.ExtKeyUsageServerAuth)
+	k, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, b := range map[string][]byte{
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: k}),
+		"ca.crt":  ca.PEM(),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -229,17 +208,13 @@ func serving(t *testing.T, f fnv1.FunctionRunnerServiceServer) (call func(req *f
 	})
 	target := (<-addr).String()
 
-	ccrt, ckey := ca.leaf(x509.ExtKeyUsageClientAuth)
-	pair, err := tls.X509KeyPair(ccrt, ckey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientKey, clientDER := leaf(t, ca, x509.ExtKeyUsageClientAuth)
 	pool := x509.NewCertPool()
-	pool.AddCert(ca.crt)
+	pool.AddCert(ca.Certificate())
 	return func(req *fnv1.RunFunctionRequest, certified bool) (*fnv1.RunFunctionResponse, error) {
 		cfg := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 		if certified {
-			cfg.Certificates = []tls.Certificate{pair}
+			cfg.Certificates = []tls.Certificate{{Certificate: [][]byte{clientDER}, PrivateKey: clientKey}}
 		}
 		conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(credentials.NewTLS(cfg)), grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(maxMessageBytes), grpc.MaxCallRecvMsgSize(maxMessageBytes)))
 		if err != nil {
