@@ -17,8 +17,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -42,7 +44,7 @@ func TestSetup(t *testing.T) {
 		}
 	}
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://192.0.2.1"}, ctrl.Options{
-		Scheme: s, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: s, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)}, // -count runs it again.
 		MapperProvider: func(*rest.Config, *http.Client) (kmeta.RESTMapper, error) {
 			m := kmeta.NewDefaultRESTMapper(nil)
 			for gvk := range s.AllKnownTypes() {
