@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
@@ -75,6 +76,9 @@ func setup(mgr manager.Manager, o kit.Options) error {
 	}
 	if err := mgr.Add(targets); err != nil {
 		return errors.Wrap(err, "cannot add the targets to the manager")
+	}
+	if err := metrics.Registry.Register(targets); err != nil {
+		return errors.Wrap(err, "cannot register the metric of open breakers")
 	}
 	if err := cluster.Setup(mgr, o, targets); err != nil {
 		return err

@@ -36,16 +36,11 @@ func newBreaker(name string, kind Kind) *breaker {
 	return &breaker{name: name, kind: kind, refused: &atomic.Pointer[address.RefusedError]{}, cause: &atomic.Pointer[Cause]{}, state: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     breakerPause,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerFailures },
-		OnStateChange: func(_ string, from, to gobreaker.State) {
-			if from == gobreaker.StateClosed {
-				breakersOpen.WithLabelValues(string(kind)).Inc()
-			}
-			if to == gobreaker.StateClosed {
-				breakersOpen.WithLabelValues(string(kind)).Dec()
-			}
-		},
 	})}
 }
+
+// open reports whether the target is not asked, or only to find out whether it answers again.
+func (b *breaker) open() bool { return b.state.State() != gobreaker.StateClosed }
 
 // wrap puts the breaker around a transport. All transports of a target share its state.
 func (b *breaker) wrap(rt http.RoundTripper) http.RoundTripper {
