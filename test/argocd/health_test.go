@@ -293,13 +293,29 @@ func TestHealthOfApplications(t *testing.T) {
 	wrong := func(kind, message string) edit {
 		return field([]any{map[string]any{"type": kind, "message": message}}, "status", "conditions")
 	}
+	failed := func(phase string, more ...edit) []edit {
+		return append(more, field(phase, "status", "operationState", "phase"), field("no such kind", "status", "operationState", "message"))
+	}
+	outOfSync := field("OutOfSync", "status", "sync", "status")
+	syncOf := func(revisions ...any) edit {
+		return field(revisions, "status", "operationState", "syncResult", "revisions")
+	}
+	now := func(revisions ...any) edit { return field(revisions, "status", "sync", "revisions") }
+	taken := field("9ad3f0c2", "status", "sync", "revision")
 	states := map[string]state{
 		"":                      {nil, health{healthy, ""}},
 		"new":                   {[]edit{unseen}, health{progressing, "not compared yet"}},
 		"of another version":    {[]edit{field("v0.2.0", "spec", "source", "targetRevision")}, health{progressing, "its source was changed, and it was not compared since"}},
-		"healthy but not there": {[]edit{field("OutOfSync", "status", "sync", "status")}, health{progressing, "not in sync"}},
+		"healthy but not there": {[]edit{outOfSync}, health{progressing, "not in sync"}},
 		"syncing":               {[]edit{field("Running", "status", "operationState", "phase"), field("waiting for a", "status", "operationState", "message")}, health{progressing, "waiting for a"}},
-		"cannot sync":           {[]edit{field("Failed", "status", "operationState", "phase"), field("no such kind", "status", "operationState", "message")}, health{degraded, "no such kind"}},
+		"cannot sync":           {failed("Failed", outOfSync), health{degraded, "no such kind"}},
+		"could not sync before": {failed("Failed", outOfSync, taken), health{degraded, "no such kind"}},
+		"cannot be built":       {failed("Error", unknown, taken), health{degraded, "no such kind"}},
+		"hook failed":           {failed("Failed"), health{degraded, "no such kind"}},
+		"commit taken back":     {failed("Failed", taken), health{healthy, ""}},
+		"built again":           {failed("Error", field(nil, "status", "operationState", "syncResult")), health{healthy, ""}},
+		"hook of several":       {failed("Failed", syncOf("a", "b"), now("a", "b")), health{degraded, "no such kind"}},
+		"one of several taken":  {failed("Failed", syncOf("a", "b"), now("a", "c")), health{healthy, ""}},
 		"ill":                   {[]edit{field("Degraded", "status", "health", "status")}, health{degraded, ""}},
 		"of no revision":        {[]edit{unknown, wrong("ComparisonError", "unable to resolve 'v9' to a commit SHA")}, health{degraded, "unable to resolve 'v9' to a commit SHA"}},
 		"refused before":        {[]edit{unknown, wrong("ComparisonError", "no"), field("v0.2.0", "spec", "source", "targetRevision")}, health{progressing, "its source was changed, and it was not compared since"}},

@@ -29,9 +29,22 @@ for _, field in ipairs({ "repoURL", "path", "targetRevision", "chart" }) do
     return { status = "Progressing", message = "its source was changed, and it was not compared since" }
   end
 end
+
+-- Whether the last sync failed and that still counts. One of another revision does not once all is in sync, as when its commit was
+-- taken back: Argo CD has nothing to sync then. One of this revision does, in sync or not, as when a hook failed.
+local function failed()
+  if operation.phase ~= "Failed" and operation.phase ~= "Error" then
+    return false
+  end
+  local function revision(of)
+    return table.concat(of.revisions or { of.revision }, " ")
+  end
+  return sync.status ~= "Synced" or revision(operation.syncResult or {}) == revision(sync)
+end
+
 if operation.phase == "Running" then
   return { status = "Progressing", message = operation.message or "syncing" }
-elseif operation.phase == "Failed" or operation.phase == "Error" then
+elseif failed() then
   return { status = "Degraded", message = operation.message or "the last sync failed" }
 elseif sync.status == "Unknown" and incomparable() ~= nil then
   return { status = "Degraded", message = incomparable() }
