@@ -117,6 +117,7 @@ const (
 	ReasonIssueFailed       xpv2.ConditionReason = "IssueFailed"
 	ReasonNotGuarded        xpv2.ConditionReason = "NotGuarded"
 	ReasonCredentialMissing xpv2.ConditionReason = "CredentialMissing" //nolint:gosec // A reason, not a credential.
+	ReasonCredentialPending xpv2.ConditionReason = "CredentialPending" //nolint:gosec // A reason, not a credential.
 	ReasonCredentialRefused xpv2.ConditionReason = "CredentialRefused" //nolint:gosec // A reason, not a credential.
 	ReasonCiphertextRefused xpv2.ConditionReason = "CiphertextRefused"
 	ReasonCAMismatch        xpv2.ConditionReason = "CAMismatch"

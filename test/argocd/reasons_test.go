@@ -16,6 +16,7 @@ import (
 var passing = []string{
 	"PendingDecision", "WaitingForPlacement", "WaitingForBoundary", "WaitingForDependents", "TenantNotReady", "NotAdmitted",
 	"Planned", "RollingOut", "Exposing", "Issuing", "NotExposed", "DefinitionsNotReady",
+	"CredentialPending",
 }
 
 // good are the reasons of conditions that hold.

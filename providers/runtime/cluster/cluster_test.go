@@ -209,7 +209,7 @@ func TestExternalSecret(t *testing.T) {
 	})
 	w.until("no operator", not(steading.ReasonCredentialMissing, "the External Secrets operator is not installed"))
 	w.externalSecrets()
-	w.until("no answer", not(steading.ReasonCredentialMissing, "has not answered to ExternalSecret context-edge-credential yet"))
+	w.until("no answer", not(steading.ReasonCredentialPending, "has not answered to ExternalSecret context-edge-credential yet"))
 
 	es := &unstructured.Unstructured{}
 	es.SetAPIVersion("external-secrets.io/v1")
@@ -233,6 +233,7 @@ func TestExternalSecret(t *testing.T) {
 	answer("False", `could not get SecretStore "vault"`)
 	w.until("no store", not(steading.ReasonCredentialMissing, `cannot be fetched from SecretStore vault, key contexts/edge: could not get SecretStore "vault"`))
 	answer("True", "")
+	w.until("no Secret", not(steading.ReasonCredentialPending, "the External Secrets operator has not made it yet"))
 	w.put(tokenIn("context-edge-credential", goodToken))
 	w.until("ready", ready)
 

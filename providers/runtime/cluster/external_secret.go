@@ -107,7 +107,7 @@ func (o offers) fetched(ctx context.Context, p v1alpha1.ClusterParameters) error
 		return err
 	}
 	if u == nil {
-		return problem(steading.ReasonCredentialMissing, "the ExternalSecret %s has not been made yet", names.ExternalCredential(p.Context))
+		return problem(steading.ReasonCredentialPending, "the ExternalSecret %s has not been made yet", names.ExternalCredential(p.Context))
 	}
 	s := struct {
 		Status xpv2.ConditionedStatus `json:"status"`
@@ -122,7 +122,7 @@ func (o offers) fetched(ctx context.Context, p v1alpha1.ClusterParameters) error
 		return problem(steading.ReasonCredentialMissing, "the credential cannot be fetched from %s %s, key %s: %s", "SecretStore",
 			p.Credentials.ExternalSecret.StoreRef.Name, p.Credentials.ExternalSecret.Key, kit.CleanMessage(ready.Message))
 	default:
-		return problem(steading.ReasonCredentialMissing, "the External Secrets operator has not answered to ExternalSecret %s yet; if that stays so it does not run", u.GetName())
+		return problem(steading.ReasonCredentialPending, "the External Secrets operator has not answered to ExternalSecret %s yet; if that stays so it does not run", u.GetName())
 	}
 }
 

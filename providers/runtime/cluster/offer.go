@@ -7,6 +7,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -49,24 +50,26 @@ func (o offers) credential(ctx context.Context, mg *v1alpha1.Cluster) (Credentia
 	p := mg.Spec.ForProvider
 	switch c := p.Credentials; {
 	case c.SecretRef != nil:
-		return o.secret(ctx, client.ObjectKey{Namespace: p.Claim.Namespace, Name: c.SecretRef.Name}, "create it, or name another in spec.credentials.secretRef")
+		return o.secret(ctx, client.ObjectKey{Namespace: p.Claim.Namespace, Name: c.SecretRef.Name},
+			steading.ReasonCredentialMissing, "create it, or name another in spec.credentials.secretRef")
 	case c.ExternalSecret != nil:
 		if err := o.fetched(ctx, p); err != nil {
 			return Credential{}, "", err
 		}
-		return o.secret(ctx, client.ObjectKey{Namespace: p.Claim.Namespace, Name: names.ExternalCredential(p.Context)}, "the External Secrets operator has not made it yet")
+		return o.secret(ctx, client.ObjectKey{Namespace: p.Claim.Namespace, Name: names.ExternalCredential(p.Context)},
+			steading.ReasonCredentialPending, "the External Secrets operator has not made it yet")
 	case c.Age != "":
 		return o.opened(ctx, mg)
 	}
 	return Credential{}, "", problem(steading.ReasonCredentialMissing, "spec.credentials is empty: it needs one of secretRef, externalSecret and age")
 }
 
-// secret reads a credential from a Secret of the tenant's.
-func (o offers) secret(ctx context.Context, key client.ObjectKey, otherwise string) (Credential, string, error) {
+// secret reads a credential from a Secret of the tenant's. If there is none, that is a problem of the reason absent.
+func (o offers) secret(ctx context.Context, key client.ObjectKey, absent xpv2.ConditionReason, otherwise string) (Credential, string, error) {
 	s := &corev1.Secret{}
 	err := o.reader.Get(ctx, key, s)
 	if kerrors.IsNotFound(err) {
-		return Credential{}, "", problem(steading.ReasonCredentialMissing, "there is no Secret %s: %s", key, otherwise)
+		return Credential{}, "", problem(absent, "there is no Secret %s: %s", key, otherwise)
 	}
 	if err != nil {
 		return Credential{}, "", errors.Wrapf(err, "cannot read Secret %s", key)

@@ -6,6 +6,7 @@ local waiting = {
   Creating = true, Waiting = true, Planned = true,
   PendingDecision = true, WaitingForPlacement = true, WaitingForBoundary = true, WaitingForDependents = true, TenantNotReady = true,
   NotAdmitted = true, RollingOut = true, Exposing = true, Issuing = true, NotExposed = true, DefinitionsNotReady = true,
+  CredentialPending = true,
 }
 
 -- These do not hold readiness back. What is wrong there is said, and no more.
