@@ -28,6 +28,7 @@ func (p *pass) leave(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	}
 	p.claims.Leave(p.key)
+	forgetQueue(p.key)
 	standing, err := p.dismiss(ctx)
 	if err != nil {
 		return reconcile.Result{}, err

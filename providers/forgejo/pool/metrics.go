@@ -17,11 +17,11 @@ var (
 
 	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "steading_runners_waiting_jobs",
-		Help: "Waiting jobs that a pool claims, at the last look at its server, less those that its runners took since.",
+		Help: "Waiting jobs that a pool claims, at the last look at its server, less those that its runners took since. Not told while the server cannot be looked at.",
 	}, byPool)
 	oldestWait = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "steading_runners_oldest_wait_seconds",
-		Help: "Time since the job that waits longest was first seen to, at the last look at a pool's server.",
+		Help: "Time since the job that waits longest was first seen waiting, at the last look at a pool's server. Not told while the server cannot be looked at.",
 	}, byPool)
 	liveRunners = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "steading_runners_live",
@@ -60,13 +60,14 @@ func labelsOf(pool client.ObjectKey) prometheus.Labels {
 	return prometheus.Labels{"tenant": tenant, "pool": name}
 }
 
-// gauge the pool.
+// gauge the pool. What only a look can tell is not told while there is none that counts: an old number would keep an alert firing.
 func (p *pass) gauge() {
 	l := labelsOf(p.key)
 	liveRunners.With(l).Set(float64(p.decision.Live))
 	availableRunners.With(l).Set(float64(p.decision.Available))
 	activeRunners.With(l).Set(float64(p.decision.Active))
 	if p.state.Look == nil {
+		forgetQueue(p.key)
 		return
 	}
 	waitingGauge.With(l).Set(float64(p.decision.Waiting))
@@ -111,6 +112,13 @@ func countVerdict(pool client.ObjectKey, i *forgejov1.RunnerInstance) {
 	}
 	l["reason"] = string(o.Reason)
 	verdicts.With(l).Inc()
+}
+
+// forgetQueue of a pool that is not looked at now.
+func forgetQueue(pool client.ObjectKey) {
+	l := labelsOf(pool)
+	waitingGauge.Delete(l)
+	oldestWait.Delete(l)
 }
 
 // forgetMetrics of a pool that is gone.

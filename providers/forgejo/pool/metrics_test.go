@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/test/fakes/forgejo"
 )
 
 // gathered is what is told of pool linux of tenant acme, and of all pools together.
@@ -42,6 +44,42 @@ func gathered(t *testing.T) map[string]float64 {
 		}
 	}
 	return all
+}
+
+// TestTheQueueIsNotToldOfWhileItIsNotSeen: the numbers of the last good look say nothing about now.
+func TestTheQueueIsNotToldOfWhileItIsNotSeen(t *testing.T) {
+	w := newWorld(t)
+	forgetMetrics(linux)
+	told := func(when string, want bool) {
+		t.Helper()
+		got := gathered(t)
+		for _, name := range []string{"waiting_jobs", "oldest_wait_seconds"} {
+			if v, ok := got[name]; ok != want {
+				t.Errorf("%s: %s is told of: %t, as %v", when, name, ok, v)
+			}
+		}
+		if _, ok := got["live"]; !ok {
+			t.Errorf("%s: the runners are not told of", when)
+		}
+	}
+	w.queue(1)
+	w.look()
+	w.look()
+	told("the server answers", true)
+	w.must(w.forgejo.SetFault(forgejo.Fault{Route: forgejo.RouteJobs, Kind: forgejo.FaultUnavailable}))
+	w.failedLook()
+	told("it does not", false)
+	w.forgejo.UnsetFaults("", "")
+	w.look()
+	told("it does again", true)
+	if since := gathered(t)["oldest_wait_seconds"]; since != 90 {
+		t.Errorf("the job has waited for %v seconds, want 90", since)
+	}
+	pool := w.get()
+	meta.AddAnnotations(pool, map[string]string{meta.AnnotationKeyReconciliationPaused: "true"})
+	w.must(w.kube.Update(t.Context(), pool))
+	w.pass()
+	told("the pool is paused", false)
 }
 
 // TestMetricsTellOfAPool: the depth of its queue, the oldest wait, its runners, how long they took to be there and ran, and what

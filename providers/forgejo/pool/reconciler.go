@@ -69,6 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "cannot read Runner %s", req.Name)
 	}
 	if meta.IsPaused(runner) {
+		forgetQueue(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	p := &pass{Reconciler: r, runner: runner, key: req.NamespacedName, memory: r.memories.of(req.NamespacedName), now: r.clock.Now()}
