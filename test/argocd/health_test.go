@@ -174,6 +174,7 @@ func TestHealthOfOtherKinds(t *testing.T) {
 	states := map[string]map[string]state{
 		"Context": {
 			"unreachable": {[]edit{says("Ready", "False", "Waiting", ""), field("Unreachable", "status", "phase"), says("Reachable", "False", "TargetUnreachable", "no answer")}, health{degraded, "no answer"}},
+			"fetching":    {[]edit{says("Ready", "False", "Waiting", ""), field("Pending", "status", "phase"), says("Reachable", "False", "CredentialPending", "not yet"), says("Guarded", "False", "NotGuarded", "")}, health{progressing, "not yet"}},
 			"unguarded":   {[]edit{says("Guarded", "False", "NotGuarded", "may not install policies")}, health{healthy, "Running: may not install policies"}},
 		},
 		"Tenant": {
