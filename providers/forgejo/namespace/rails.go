@@ -11,12 +11,12 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/internal/referred"
 )
@@ -105,9 +105,8 @@ func quota(ns string, most int64) rail {
 }
 
 // network lets nobody in to runners, and runners out to everything but addresses where clouds and nodes give their own
-// credentials away. Names may be resolved there, too, since node-local DNS has such an address.
+// credentials away.
 func network(ns string) rail {
-	dns := intstr.FromInt32(53)
 	want := &networkingv1.NetworkPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"},
 		ObjectMeta: meta(ns, names.RunnerGuard),
@@ -115,16 +114,7 @@ func network(ns string) rail {
 			// What an operator runs beside them, as a cache, is not a runner.
 			PodSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: names.LabelRunner, Operator: metav1.LabelSelectorOpExists}}},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Egress: []networkingv1.NetworkPolicyEgressRule{
-				{To: []networkingv1.NetworkPolicyPeer{
-					{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"}}},
-					{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: []string{"fe80::/10", "fd00:ec2::254/128"}}},
-				}},
-				{Ports: []networkingv1.NetworkPolicyPort{
-					{Protocol: ptr.To(corev1.ProtocolUDP), Port: &dns},
-					{Protocol: ptr.To(corev1.ProtocolTCP), Port: &dns},
-				}},
-			},
+			Egress:      address.Egress(),
 		},
 	}
 	have := &networkingv1.NetworkPolicy{}

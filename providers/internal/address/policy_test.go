@@ -29,6 +29,7 @@ func TestPolicy(t *testing.T) {
 		"fe80::1":                  {reason: "By IPv6 too.", want: "a link-local address"},
 		"fd00:ec2::254":            {reason: "AWS has its own by IPv6.", want: "metadata service"},
 		"168.63.129.16":            {reason: "Azure has its own.", want: "metadata service"},
+		"100.100.100.200":          {reason: "So has Alibaba Cloud.", want: "metadata service"},
 		"0.0.0.0":                  {reason: "It stands for the host itself.", want: "no address of a host"},
 		"0.0.0.1":                  {reason: "As does its network.", want: "no address of a host"},
 		"::":                       {reason: "By IPv6 too.", want: "no address of a host"},

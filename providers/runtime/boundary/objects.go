@@ -6,13 +6,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
+	"github.com/steading-dev/steading/providers/internal/address"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
@@ -122,26 +122,15 @@ func ingress(p v1alpha1.BoundaryParameters) *networkingv1.NetworkPolicy {
 	}
 }
 
-// egress lets pods reach everything but link-local addresses, where clouds give their nodes' credentials away. Names may
-// be resolved there, too, since node-local DNS has such an address.
+// egress lets pods reach everything but addresses where clouds give their nodes' credentials away.
 func egress(p v1alpha1.BoundaryParameters) *networkingv1.NetworkPolicy {
-	dns := intstr.FromInt32(53)
 	return &networkingv1.NetworkPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"},
 		ObjectMeta: meta(p, egressPolicy),
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
-			Egress: []networkingv1.NetworkPolicyEgressRule{
-				{To: []networkingv1.NetworkPolicyPeer{
-					{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"169.254.0.0/16"}}},
-					{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: []string{"fd00:ec2::254/128", "fe80::/10"}}},
-				}},
-				{Ports: []networkingv1.NetworkPolicyPort{
-					{Protocol: ptr.To(corev1.ProtocolUDP), Port: &dns},
-					{Protocol: ptr.To(corev1.ProtocolTCP), Port: &dns},
-				}},
-			},
+			Egress:      address.Egress(),
 		},
 	}
 }
