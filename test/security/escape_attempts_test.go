@@ -170,7 +170,7 @@ func onMachinery() map[string]attempt {
 	}
 	for _, mark := range []string{
 		"crossplane.io/paused", "crossplane.io/external-name", "crossplane.io/composition-resource-name", "crossplane.io/external-create-pending",
-		"internal.crossplane.io/x", "steading.dev/adopt-from", "steading.dev/abandon",
+		"internal.crossplane.io/x", "steading.dev/adopt-from", "steading.dev/abandon", "steading.dev/break-glass",
 	} {
 		all["machinery/annotation "+mark] = attempt{reason: "It tells Crossplane or us what to do.", as: owner, do: change(dev, "metadata: {annotations: {"+mark+": 'true'}}"), by: []string{machinery}}
 		all["machinery/new with annotation "+mark] = attempt{reason: "As above.", as: owner,
