@@ -51,6 +51,9 @@ func attemptsOnNamespaces() map[string]map[string]attempt {
 			"every host by route":     {reason: "A route without hostnames takes the listener's.", as: deployer, do: create(route("acme-dev", "{}")), want: "a route for every host"},
 			"a host where nothing is exposed": {reason: "The namespace has no suffix.", as: argocd, do: create(ingress("acme-night", "{rules: ["+rule("mcp.acme-night.services.example.com")+"]}")),
 				want: "namespace acme-night exposes nothing; set spec.expose on the environment"},
+			"a controller lets go of what leaves": {reason: "Or it would never be gone.", as: argocd, do: change("Ingress.networking.k8s.io/v1 acme-night/leaving", "metadata: {finalizers: null}")},
+			"what leaves takes another host": {reason: "Controllers serve it until it is gone.", as: argocd, do: change("Ingress.networking.k8s.io/v1 acme-night/leaving", "spec: {rules: ["+rule(theirs)+"]}"),
+				want: "namespace acme-night exposes nothing"},
 		},
 		"refuse-changing-namespaces": {
 			"the provider labels":        {reason: "It keeps them.", as: provider, do: change(dev, "metadata: {labels: {pod-security.kubernetes.io/enforce: privileged}}")},

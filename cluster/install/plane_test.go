@@ -112,6 +112,7 @@ func startCluster(t *testing.T) *cluster {
 		}
 	}
 	c.writeStatus(t)
+	c.deleteHeld(t)
 	if err := p.ApplyFiles(t.Context(), all[namespaces:]...); err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +133,19 @@ func (c *cluster) writeStatus(t *testing.T) {
 		}
 		got.Object["status"] = status
 		if err := c.plane.Client().Status().Update(t.Context(), got); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// deleteHeld deletes the fixtures that somebody else's finalizer holds.
+func (c *cluster) deleteHeld(t *testing.T) {
+	t.Helper()
+	for _, o := range read(t, "testdata/fixtures.yaml") {
+		if !slices.Contains(o.GetFinalizers(), "example.com/load-balancer") {
+			continue
+		}
+		if err := c.plane.Client().Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,9 @@ const (
 	claimsElsewhere  = "refuse-claims-elsewhere"
 	contextPlatform  = "refuse-context-platform"
 	deletingManaged  = "refuse-deleting-managed-resources"
+	externalServices = "refuse-external-services"
 	foreignHosts     = "refuse-foreign-hosts"
+	hostAnnotations  = "refuse-host-annotations"
 	machinery        = "refuse-machinery-fields"
 	moving           = "refuse-moving-environments"
 	reservedNames    = "refuse-reserved-tenant-names"
@@ -53,6 +55,10 @@ func configMap(namespace string) string {
 func ingress(namespace, host string) string {
 	return "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x, namespace: " + namespace + "}\n" +
 		"spec: {rules: [{host: '" + host + "', http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: s, port: {number: 80}}}}]}}]}"
+}
+
+func service(namespace, annotations, spec string) string {
+	return "apiVersion: v1\nkind: Service\nmetadata: {name: x, namespace: " + namespace + ", annotations: " + annotations + "}\nspec: " + spec
 }
 
 func networkPolicy(namespace, name string) string {
@@ -246,6 +252,9 @@ func inside() map[string]attempt {
 		"inside/another's host":           {reason: "He would take his traffic.", as: owner, do: create(ingress("esc-dev", "mcp.vic-web.services.example.com")), by: []string{rbac, foreignHosts}},
 		"chart/another's host":            {reason: "As above.", as: deployer, do: create(ingress("esc-dev", "mcp.vic-web.services.example.com")), by: []string{foreignHosts}},
 		"chart/every host":                {reason: "As above.", as: deployer, do: create(ingress("esc-dev", "")), by: []string{foreignHosts}},
+		"chart/another's name":            {reason: "It would lead to this one.", as: deployer, do: create(service("esc-dev", "{external-dns.alpha.kubernetes.io/hostname: mcp.vic-web.services.example.com}", "{ports: [{port: 80}]}")), by: []string{hostAnnotations}},
+		"chart/another's address":         {reason: "It would take its traffic (CVE-2020-8554).", as: deployer, do: create(service("esc-dev", "{}", "{externalIPs: [203.0.113.7], ports: [{port: 443}]}")), by: []string{externalServices}},
+		"chart/another's service":         {reason: "The ingress would fetch it.", as: deployer, do: create(service("esc-dev", "{}", "{type: ExternalName, externalName: vic-mcp.vic-web.svc.cluster.local}")), by: []string{externalServices}},
 		"chart/open the network":          {reason: "Ours are called steading-*.", as: deployer, do: create(networkPolicy("esc-dev", "steading-mine")), by: []string{guardRails}},
 		"chart/change the network":        {reason: "It holds pods in.", as: deployer, do: change("NetworkPolicy.networking.k8s.io/v1 esc-dev/steading-egress", "spec: {egress: [{}]}"), by: []string{guardRails}},
 		"chart/drop the network":          {reason: "It holds pods in.", as: deployer, do: remove("NetworkPolicy.networking.k8s.io/v1 esc-dev/steading-ingress"), by: []string{guardRails}},
@@ -270,6 +279,8 @@ func onTheEdge() map[string]attempt {
 	return map[string]attempt{
 		"edge/another's host":         {reason: "He would take his traffic.", as: onEdge, do: create(ingress("esc-far", "mcp.vic-web.services.example.com")), by: []string{foreignHosts}},
 		"edge/every host":             {reason: "As above.", as: onEdge, do: create(ingress("esc-far", "")), by: []string{foreignHosts}},
+		"edge/another's name":         {reason: "It would lead to this one.", as: onEdge, do: create(service("esc-far", "{external-dns.alpha.kubernetes.io/hostname: mcp.vic-web.services.example.com}", "{ports: [{port: 80}]}")), by: []string{hostAnnotations}},
+		"edge/another's address":      {reason: "It would take its traffic.", as: onEdge, do: create(service("esc-far", "{}", "{externalIPs: [203.0.113.7], ports: [{port: 443}]}")), by: []string{externalServices}},
 		"edge/change the network":     {reason: "It holds pods in.", as: onEdge, do: change("NetworkPolicy.networking.k8s.io/v1 esc-far/steading-egress", "spec: {egress: [{}]}"), by: []string{guardRails}},
 		"edge/drop the quota":         {reason: "It is what was granted.", as: onEdge, do: remove("ResourceQuota.v1 esc-far/steading-quota"), by: []string{rbac, guardRails}},
 		"edge/let in privileged pods": {reason: "They take over the node.", as: onEdge, do: change("Namespace.v1 esc-far", "metadata: {labels: {pod-security.kubernetes.io/enforce: privileged}}"), by: []string{rbac, namespaces}},

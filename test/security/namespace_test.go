@@ -146,15 +146,22 @@ func limits(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: r.Memory}
 }
 
-// servicesAreHeldIn: no Service opens a port beside the ingress, until the quota says otherwise.
+// servicesAreHeldIn: no Service opens a port beside the ingress, or leads elsewhere.
 func servicesAreHeldIn(t *testing.T) {
-	for kind, says := range map[corev1.ServiceType]string{
-		corev1.ServiceTypeClusterIP:    "",
-		corev1.ServiceTypeNodePort:     "exceeded quota: steading-quota, requested: services.nodeports=1",
-		corev1.ServiceTypeLoadBalancer: "exceeded quota: steading-quota",
-	} {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "bound-dev", Name: "x"}, Spec: corev1.ServiceSpec{Type: kind, Ports: []corev1.ServicePort{{Port: 80}}}}
-		wantRefused(t, string(kind), client.NewDryRunClient(suite.Admin).Create(t.Context(), s), says)
+	ports := []corev1.ServicePort{{Port: 80}}
+	cases := map[string]struct {
+		spec corev1.ServiceSpec
+		says string
+	}{
+		"cluster IP":    {spec: corev1.ServiceSpec{Ports: ports}},
+		"node port":     {spec: corev1.ServiceSpec{Ports: ports, Type: corev1.ServiceTypeNodePort}, says: "exceeded quota: steading-quota, requested: services.nodeports=1"},
+		"load balancer": {spec: corev1.ServiceSpec{Ports: ports, Type: corev1.ServiceTypeLoadBalancer}, says: "exceeded quota: steading-quota"},
+		"external IP":   {spec: corev1.ServiceSpec{Ports: ports, ExternalIPs: []string{"203.0.113.7"}}, says: "refuse-external-services"},
+		"external name": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "kubernetes.default.svc"}, says: "refuse-external-services"},
+	}
+	for name, tc := range cases {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "bound-dev", Name: "x"}, Spec: tc.spec}
+		wantRefused(t, name, client.NewDryRunClient(suite.Admin).Create(t.Context(), s), tc.says)
 	}
 }
 

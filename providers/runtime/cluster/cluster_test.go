@@ -60,7 +60,7 @@ func TestACredentialIsProvedThenKept(t *testing.T) {
 	if _, err := w.c.targets.Get(t.Context(), "acme-edge"); err != nil && strings.Contains(err.Error(), "no such context") {
 		t.Errorf("the context is no target: %v", err)
 	}
-	if n := w.server.objects.count(); n != 8 {
+	if n := w.server.objects.count(); n != 12 {
 		t.Errorf("%d guard objects", n)
 	}
 	notIn(t, describe(mg)+w.told(), goodToken)

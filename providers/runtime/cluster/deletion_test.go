@@ -56,7 +56,7 @@ func TestDeletionWaitsForWhateverNamesTheContext(t *testing.T) {
 			w.until("ready", ready)
 			w.delete()
 			w.until("blocked", blocked("WaitingForDependents", "environments are on it: "+o.GetLabels()[names.LabelEnvironment]))
-			if w.kept() == nil || w.server.objects.count() != 8 {
+			if w.kept() == nil || w.server.objects.count() != 12 {
 				t.Error("what is on the context cannot be taken down any more")
 			}
 			if _, err := w.c.targets.Get(t.Context(), "acme-edge"); err != nil && strings.Contains(err.Error(), "no such context") {

@@ -53,7 +53,7 @@ func TestGuardIsSharedAndGoesWithTheLast(t *testing.T) {
 	s := newAPIServer(t, nil)
 	acme, globex := guardAs(t, s, "acme-edge", "edge-admin"), guardAs(t, s, "globex-edge", `quo"ted`)
 	installed(t, acme)
-	if n := s.objects.count(); n != 8 {
+	if n := s.objects.count(); n != 12 {
 		t.Errorf("%d objects", n)
 	}
 	if want := `request.userInfo.username in ["edge-admin"]`; passes(t, s) != want {
@@ -66,7 +66,7 @@ func TestGuardIsSharedAndGoesWithTheLast(t *testing.T) {
 	if err := acme.remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := `request.userInfo.username in ["quo\"ted"]`; passes(t, s) != want || s.objects.count() != 8 {
+	if want := `request.userInfo.username in ["quo\"ted"]`; passes(t, s) != want || s.objects.count() != 12 {
 		t.Errorf("want %s, have %s", want, passes(t, s))
 	}
 	if err := acme.remove(t.Context()); err != nil {
