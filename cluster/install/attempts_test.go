@@ -9,7 +9,7 @@ import (
 // allAttempts by the policy they are about.
 func allAttempts() map[string]map[string]attempt {
 	all := map[string]map[string]attempt{}
-	for _, some := range []map[string]map[string]attempt{attemptsOnNames(), attemptsOnClaims(), attemptsOnMachinery(), attemptsOnNamespaces(), attemptsOnServices(), attemptsByProvider()} {
+	for _, some := range []map[string]map[string]attempt{attemptsOnNames(), attemptsOnClaims(), attemptsOnMachinery(), attemptsOnNamespaces(), attemptsOnServices(), attemptsOnTokens(), attemptsByProvider()} {
 		maps.Copy(all, some)
 	}
 	// Runners have policies of their own, and add to others'.

@@ -7,6 +7,7 @@ import (
 
 // Policies that refuse.
 const (
+	accountTokens    = "refuse-account-tokens"
 	composites       = "refuse-changing-composites"
 	guardRails       = "refuse-changing-guard-rails"
 	managedResources = "refuse-changing-managed-resources"
@@ -231,6 +232,7 @@ func onPlatform() map[string]attempt {
 		"platform/take a policy away":      {reason: "It holds him in.", as: owner, do: remove("ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io/v1 refuse-foreign-hosts.steading.dev"), by: []string{rbac}},
 		"platform/take a role":             {reason: "It holds him in.", as: owner, do: create(bindingOf("tenant-esc", "mine", "cluster-admin", "{kind: User, apiGroup: rbac.authorization.k8s.io, name: esther}")), by: []string{rbac}},
 		"platform/be the provider":         {reason: "It may do much.", as: owner, do: tokenOf("steading-system/provider-runtime"), by: []string{rbac}},
+		"platform/keep its token":          {reason: "As above, without an end.", as: owner, do: create("apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: steading-system, annotations: {kubernetes.io/service-account.name: provider-runtime}}\ntype: kubernetes.io/service-account-token"), by: []string{rbac, accountTokens}},
 		"platform/write into kube-system":  {reason: "It is nobody's.", as: owner, do: create(configMap("kube-system")), by: []string{rbac}},
 	}
 }
