@@ -10,6 +10,14 @@ func binding(namespace, role string) string {
 		"subjects: [{kind: ServiceAccount, namespace: steading-system, name: provider-runtime}]"
 }
 
+func configMap(namespace string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: test, namespace: " + namespace + "}"
+}
+
+func lease(namespace string) string {
+	return "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: test, namespace: " + namespace + "}\nspec: {}"
+}
+
 func contextReader(name, namespace string) string {
 	return tenantReader(name, namespace, "steading:context-credential-reader")
 }
@@ -75,6 +83,11 @@ func attemptsByProvider() map[string]map[string]attempt {
 				do: create(secret("another-one", "acme-dev", docker)), want: "the provider may write Secrets called steading-pull of type kubernetes.io/dockerconfigjson only"},
 			"a role elsewhere as a package": {reason: "As above.", as: packaged,
 				do: create(reader("foreign", "[tenants]", "[acme]", "[get]")), want: "may not write roles in it"},
+			"a lease of its own":            {reason: "It elects a leader.", as: provider, do: create(lease("steading-system"))},
+			"a lease elsewhere":             {reason: "Others elect leaders.", as: packaged, do: create(lease("kube-system")), want: "may not write leases in it"},
+			"a lease in an environment":     {reason: "As above.", as: packaged, do: create(lease("acme-dev")), want: "leases in steading-system only"},
+			"a ConfigMap elsewhere":         {reason: "Some say who may do what in the cluster.", as: packaged, do: create(configMap("kube-system")), want: "may not write configmaps in it"},
+			"a ConfigMap in an environment": {reason: "What is there is its deployer's.", as: packaged, do: create(configMap("acme-dev")), want: "may write no ConfigMaps"},
 			"a role to read every Tenant": {reason: "Owners see their own.", as: packaged,
 				do: apply(reader("steading-system", "[tenants]", "[]", "[get]")), want: "the provider may let owners read the Tenant that it is named after, and nothing else"},
 			"a role to read another Tenant": {reason: "As above.", as: provider,
