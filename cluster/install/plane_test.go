@@ -29,9 +29,11 @@ type user struct {
 }
 
 var (
-	admin    = user{name: "admin", groups: []string{"system:masters"}}
-	operator = user{name: "opal", groups: []string{"steading:operators"}}
-	owner    = user{name: "olga", groups: []string{"acme-admins"}}
+	admin = user{name: "admin", groups: []string{"system:masters"}}
+	// operator is a cluster administrator too, as far as RBAC goes. pureOperator is none.
+	operator     = user{name: "opal", groups: []string{"steading:operators"}}
+	pureOperator = user{name: "otto", groups: []string{"steading:operators"}}
+	owner        = user{name: "olga", groups: []string{"acme-admins"}}
 	// argocd may do everything, as far as RBAC goes.
 	argocd     = user{name: "argocd"}
 	crossplane = account(local.CrossplaneNamespace, "crossplane")

@@ -37,6 +37,22 @@ func (c *cluster) testPower(t *testing.T) {
 				"create serviceaccounts/token acme-dev/steading-deployer", "patch namespaces -/tenant-acme", "list namespaces -/*", "impersonate users -/admin",
 			},
 		},
+		"operator": {
+			reason: "Operators write Steading's own kinds, and credentials and settings in steading-system. The cluster is its administrators'.",
+			as:     pureOperator,
+			may: []string{
+				"create tenants.steading.dev steading-system/*", "delete tenants.steading.dev steading-system/acme", "patch environments.steading.dev tenant-acme/dev", "list runnerpools.steading.dev -/*",
+				"update clusterproviderconfigs.runtime.steading.dev -/default", "create clusterproviderconfigs.forgejo.steading.dev -/*", "delete runnerinstances.forgejo.steading.dev steading-system/x",
+				"patch xenvironments.steading.dev -/dev-x", "patch boundaries.runtime.steading.dev steading-system/acme-dev", "delete usageevents.runtime.steading.dev steading-system/x",
+				"create secrets steading-system/*", "list secrets steading-system/*", "patch configmaps steading-system/steading-reserved-names", "list namespaces -/*", "list events tenant-acme/*",
+			},
+			not: []string{
+				"create namespaces -/*", "patch namespaces -/acme-ci", "delete namespaces -/tenant-acme", "create rolebindings.rbac.authorization.k8s.io acme-ci/*", "create clusterrolebindings.rbac.authorization.k8s.io -/*",
+				"get secrets tenant-acme/x", "get secrets acme-dev/x", "list secrets crossplane-system/*", "list secrets steading-edge/*", "create serviceaccounts/token steading-system/provider-runtime",
+				"create pods steading-system/*", "list pods acme-dev/*", "get pods/log acme-ci/x", "delete validatingadmissionpolicybindings.admissionregistration.k8s.io -/refuse-foreign-hosts.steading.dev",
+				"patch deploymentruntimeconfigs.pkg.crossplane.io -/provider-runtime", "impersonate groups -/acme-admins", "impersonate users -/admin",
+			},
+		},
 		"deployer": {
 			reason: "A chart makes what it needs in its environment's namespace, and nothing anywhere else.",
 			as:     deployer,
