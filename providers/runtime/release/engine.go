@@ -92,14 +92,15 @@ func (e *helmEngine) install(p prepared) error {
 }
 
 func (e *helmEngine) upgrade(p prepared) error {
-	from, err := e.upgradedFrom()
+	tried, err := e.attempts()
 	if err != nil {
 		return err
 	}
-	if err := e.disown(from); err != nil {
+	cfg := *e.cfg
+	if cfg.Releases, err = e.comparedWith(tried); err != nil {
 		return err
 	}
-	up := action.NewUpgrade(e.cfg)
+	up := action.NewUpgrade(&cfg)
 	up.Namespace = e.namespace
 	up.Description = p.description
 	up.Labels = p.labels
@@ -112,17 +113,8 @@ func (e *helmEngine) upgrade(p prepared) error {
 	return errors.Wrapf(e.witness.judge(err), "cannot upgrade Helm release %s", e.name)
 }
 
-// upgradedFrom is the revision that Helm compares an upgrade with: the one that is deployed, or the last if none ever was.
-func (e *helmEngine) upgradedFrom() (*helm.Release, error) {
-	from, err := e.cfg.Releases.Deployed(e.name)
-	if errors.Is(err, driver.ErrNoDeployedReleases) {
-		from, err = e.cfg.Releases.Last(e.name)
-	}
-	return from, errors.Wrapf(err, "cannot read Helm release %s", e.name)
-}
-
-// rollback deploys what an earlier revision did, object by object. It is an upgrade, so that it goes through the same checks
-// and its record tells what was rolled back.
+// rollback deploys what an earlier revision did, object by object, and leaves nothing of what was tried since. It is an upgrade,
+// so that it goes through the same checks and its record tells what was rolled back.
 func (e *helmEngine) rollback(to int64, labels map[string]string, description string) error {
 	if _, err := e.repaired(); err != nil {
 		return err
@@ -147,14 +139,18 @@ func (e *helmEngine) rollback(to int64, labels map[string]string, description st
 
 // uninstall takes the release down, and nothing of another's. One that does not exist is down.
 func (e *helmEngine) uninstall() error {
-	last, err := e.cfg.Releases.Last(e.name)
+	_, err := e.cfg.Releases.Last(e.name)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil
 	}
 	if err != nil {
 		return errors.Wrapf(err, "cannot read Helm release %s", e.name)
 	}
-	if err := e.disown(last); err != nil {
+	tried, err := e.attempts()
+	if err != nil {
+		return err
+	}
+	if err := e.gather(tried); err != nil {
 		return err
 	}
 	un := action.NewUninstall(e.cfg)
@@ -206,13 +202,10 @@ func (e *helmEngine) repaired() (*helm.Release, error) {
 	switch status := last.Info.Status; {
 	case status == helm.StatusUninstalling || status == helm.StatusUninstalled:
 		return nil, e.uninstall()
-	case status.IsPending() && last.Version == 1:
-		// Nothing to go back to. What was made already carries the release's name and is taken over by the install.
-		_, err := e.cfg.Releases.Delete(e.name, last.Version)
-		return nil, errors.Wrapf(err, "cannot drop the record of an install of Helm release %s that was interrupted", e.name)
 	case status.IsPending():
+		// Its record is kept, of an install too: it alone tells what was made.
 		last.SetStatus(helm.StatusFailed, "interrupted")
-		return last, errors.Wrapf(e.cfg.Releases.Update(last), "cannot mark an upgrade of Helm release %s that was interrupted", e.name)
+		return last, errors.Wrapf(e.cfg.Releases.Update(last), "cannot mark an operation on Helm release %s that was interrupted", e.name)
 	default:
 		return last, nil
 	}

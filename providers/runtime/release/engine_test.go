@@ -145,9 +145,9 @@ func TestRepair(t *testing.T) {
 		want   []string
 	}{
 		"Install": {
-			reason: "an install that was interrupted is dropped and done again",
+			reason: "an install that was interrupted is marked failed and followed by an upgrade, which knows what was made",
 			before: func(t *testing.T, e *helmEngine) { interrupt(t, e, helm.StatusPendingInstall) },
-			want:   []string{"1 deployed r:2"},
+			want:   []string{"1 superseded r:1", "2 deployed r:2"},
 		},
 		"Upgrade": {
 			reason: "an upgrade that was interrupted is marked failed and followed by another",
