@@ -3,6 +3,7 @@ package release
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -101,13 +102,13 @@ func (s sight) judgeAloud() verdict {
 			message: fmt.Sprintf("namespace %s does not stand yet", s.parameters.Namespace)}
 	case s.foreign != nil:
 		return verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonForeignRelease, message: s.foreign.Error()}
-	case s.last.failed(deploying, want) && (last == nil || last.request != want || s.last.passing() || s.history.good(s.status.Deployed) == nil):
+	case s.last.failed(deploying, want) && (last == nil || last.request != want || last.pending() || s.last.passing() || s.history.good(s.status.Deployed) == nil):
 		return s.deployAgain()
-	case last == nil, last.pending(), last.status == helm.StatusUninstalling, last.status == helm.StatusUninstalled:
+	case last == nil, last.status == helm.StatusUninstalling, last.status == helm.StatusUninstalled:
 		return s.deployNow()
 	case last.failed == want:
 		return s.rolledBack(*last)
-	case last.request != want:
+	case last.pending(), last.request != want:
 		return s.deployNow()
 	case last.status == helm.StatusFailed:
 		if good := s.history.good(s.status.Deployed); good != nil {
@@ -161,7 +162,12 @@ func (s sight) deployAgain() verdict {
 	case !serving && (s.last.refused() || s.last.attempts >= 3):
 		v.state = v1alpha1.ReleaseFailed
 	}
-	if wait := s.last.retry(s.now); wait > 0 {
+	return v.after(s.last.retry(s.now))
+}
+
+// after is the verdict while there is still to be waited.
+func (v verdict) after(wait time.Duration) verdict {
+	if wait > 0 {
 		v.act, v.again = nothing, wait
 	}
 	return v
@@ -175,11 +181,35 @@ func (s sight) whyFailed() string {
 }
 
 func (s sight) rollbackNow(to record, reason xpv2.ConditionReason, why string) verdict {
-	return verdict{
+	return s.rollbackAgain(verdict{
 		act: rollback, to: to.revision, failed: s.want(),
 		state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRolledBack,
 		message: s.rollbackMessage(fmt.Sprintf("%s: %s", reason, why)),
+	})
+}
+
+// rollbackFailed comes between what failed and why it could not be rolled back.
+const rollbackFailed = "; the rollback failed, and is tried again: "
+
+// rollbackAgain after it failed, if it did, but not at once. What failed before it stays said.
+func (s sight) rollbackAgain(v verdict) verdict {
+	if !s.last.failed(rollingBack, v.failed) {
+		return v
 	}
+	if said := s.saidFailed(); said != "" {
+		v.message = said
+	}
+	v.message += rollbackFailed + s.whyFailed()
+	return v.after(s.last.retry(s.now))
+}
+
+// saidFailed is what was said of how the request failed, without what was said of its rollback. Empty: nothing was.
+func (s sight) saidFailed() string {
+	if s.status.FailedRequest != s.want() {
+		return ""
+	}
+	said, _, _ := strings.Cut(s.status.Message, rollbackFailed)
+	return said
 }
 
 func (s sight) rollbackMessage(why string) string {
@@ -197,26 +227,22 @@ func (s sight) rollbackMessage(why string) string {
 // rolledBack is where the request asked for was tried, failed, and was undone.
 func (s sight) rolledBack(last record) verdict {
 	want := s.want()
-	v := verdict{state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, failed: want, message: s.status.Message}
-	if s.status.FailedRequest != want || v.message == "" {
+	v := verdict{state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, failed: want, message: s.saidFailed()}
+	if v.message == "" {
 		v.message = s.rollbackMessage("see the events")
 	}
-	if last.status == helm.StatusFailed {
+	if last.status == helm.StatusFailed || last.pending() {
 		good := s.history.good(s.status.Deployed)
 		if good == nil {
 			v.state = v1alpha1.ReleaseFailed
 			return v
 		}
 		v.act, v.to = rollback, good.revision
-		if s.last.failed(rollingBack, want) {
-			if wait := s.last.retry(s.now); wait > 0 {
-				v.act, v.again = nothing, wait
-			}
-		}
-		return v
+		return s.rollbackAgain(v)
 	}
 	if s.rollout != nil && s.rollout.missing {
 		v.act, v.to = rollback, last.revision
+		return s.rollbackAgain(v)
 	}
 	v.served = s.rollout != nil && s.rollout.done
 	return v
@@ -238,6 +264,9 @@ func (s sight) rollingOut(last record) verdict {
 	}
 	v := verdict{state: v1alpha1.ReleaseRollingOut, reason: r.reason, message: r.message, again: r.settled}
 	if r.missing {
+		if s.last.failed(deploying, s.want()) {
+			return s.deployAgain()
+		}
 		v.act = deploy
 		return v
 	}

@@ -47,6 +47,9 @@ func TestJudge(t *testing.T) {
 	broken := func(err error, attempts int, ago time.Duration) *operation {
 		return &operation{kind: deploying, request: two, err: err, attempts: attempts, ended: now.Add(-ago)}
 	}
+	unrolled := func(err error, ago time.Duration) *operation {
+		return &operation{kind: rollingBack, request: two, err: err, attempts: 1, ended: now.Add(-ago)}
+	}
 	boom, refusal := errors.New("boom"), &refusedError{errors.New("a hook")}
 
 	cases := map[string]struct {
@@ -93,13 +96,48 @@ func TestJudge(t *testing.T) {
 			sight:  sight{history: history{rec(1, helm.StatusDeployed, one), rec(2, helm.StatusFailed, two)}, last: broken(boom, 1, 0), status: v1alpha1.ReleaseObservation{Deployed: serves}},
 			want:   verdict{act: rollback, to: 1, failed: two, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRolledBack}, says: "DeployFailed: boom",
 		},
-		"HelmFailedInstall":   {reason: "an install that Helm could not do is tried again, later", sight: sight{history: history{rec(1, helm.StatusFailed, two)}, last: broken(boom, 1, time.Second)}, want: verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonDeployFailed, again: 4 * time.Second}, says: "boom"},
-		"HelmFailedDue":       {reason: "now", sight: sight{history: history{rec(1, helm.StatusFailed, two)}, last: broken(boom, 1, time.Minute)}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonDeployFailed}},
-		"HelmFailedOften":     {reason: "after a few times it is a failure", sight: sight{last: broken(boom, 3, 0)}, want: verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonDeployFailed, again: 20 * time.Second}},
-		"Refused":             {reason: "what may not be deployed fails", sight: sight{last: broken(refusal, 1, 0)}, want: verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonChartRefused, again: refusedRetry}, says: "a hook"},
-		"RefusedUpgrade":      {reason: "and what serves goes on", sight: sight{history: history{rec(1, helm.StatusDeployed, one)}, last: broken(refusal, 1, 0), status: v1alpha1.ReleaseObservation{Deployed: serves}}, want: verdict{state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonChartRefused, again: refusedRetry}, says: "version 1 goes on serving"},
-		"RefusedThenNew":      {reason: "another request is tried at once", sight: sight{parameters: parameters("3"), last: broken(refusal, 1, 0)}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut}},
-		"RollbackFailed":      {reason: "a rollback that failed is tried again, later, and the request is not", sight: sight{history: history{rec(1, helm.StatusDeployed, one), rec(2, helm.StatusFailed, two), {revision: 3, status: helm.StatusFailed, request: one, failed: two}}, last: &operation{kind: rollingBack, request: two, err: boom, attempts: 1, ended: now}, status: v1alpha1.ReleaseObservation{Deployed: serves, FailedRequest: two, Message: "as was said"}}, want: verdict{to: 1, state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, failed: two, again: firstRetry}},
+		"HelmFailedInstall": {reason: "an install that Helm could not do is tried again, later", sight: sight{history: history{rec(1, helm.StatusFailed, two)}, last: broken(boom, 1, time.Second)}, want: verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonDeployFailed, again: 4 * time.Second}, says: "boom"},
+		"HelmFailedDue":     {reason: "now", sight: sight{history: history{rec(1, helm.StatusFailed, two)}, last: broken(boom, 1, time.Minute)}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonDeployFailed}},
+		"HelmFailedOften":   {reason: "after a few times it is a failure", sight: sight{last: broken(boom, 3, 0)}, want: verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonDeployFailed, again: 20 * time.Second}},
+		"Refused":           {reason: "what may not be deployed fails", sight: sight{last: broken(refusal, 1, 0)}, want: verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonChartRefused, again: refusedRetry}, says: "a hook"},
+		"RefusedUpgrade":    {reason: "and what serves goes on", sight: sight{history: history{rec(1, helm.StatusDeployed, one)}, last: broken(refusal, 1, 0), status: v1alpha1.ReleaseObservation{Deployed: serves}}, want: verdict{state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonChartRefused, again: refusedRetry}, says: "version 1 goes on serving"},
+		"RefusedThenNew":    {reason: "another request is tried at once", sight: sight{parameters: parameters("3"), last: broken(refusal, 1, 0)}, want: verdict{act: deploy, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRollingOut}},
+		"RollbackFailed":    {reason: "a rollback that failed is tried again, later, and the request is not", sight: sight{history: history{rec(1, helm.StatusDeployed, one), rec(2, helm.StatusFailed, two), {revision: 3, status: helm.StatusFailed, request: one, failed: two}}, last: &operation{kind: rollingBack, request: two, err: boom, attempts: 1, ended: now}, status: v1alpha1.ReleaseObservation{Deployed: serves, FailedRequest: two, Message: "as was said"}}, want: verdict{to: 1, state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, failed: two, again: firstRetry}},
+		"RollbackUnbegun": {
+			reason: "so is one that failed before Helm recorded it, and both failures are said",
+			sight:  sight{history: history{rec(1, helm.StatusDeployed, one), rec(2, helm.StatusFailed, two)}, last: unrolled(boom, 0), status: v1alpha1.ReleaseObservation{Deployed: serves, FailedRequest: two, Message: "as was said" + rollbackFailed + "something else"}},
+			want:   verdict{to: 1, failed: two, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRolledBack, again: firstRetry}, says: "as was said; the rollback failed, and is tried again: boom",
+		},
+		"RollbackUnbegunDue": {
+			reason: "when it is due",
+			sight:  sight{history: history{rec(1, helm.StatusDeployed, one), rec(2, helm.StatusFailed, two)}, last: unrolled(boom, firstRetry), status: v1alpha1.ReleaseObservation{Deployed: serves}},
+			want:   verdict{act: rollback, to: 1, failed: two, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRolledBack}, says: "boom",
+		},
+		"RollbackOfRollout": {
+			reason: "so is that of a rollout",
+			sight:  sight{history: upgraded, rollout: failing, last: unrolled(boom, 0), status: v1alpha1.ReleaseObservation{Deployed: serves, FailedRequest: two}},
+			want:   verdict{to: 1, failed: two, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRolledBack, again: firstRetry}, says: "ImagePull: no such image. Change version, size or state to try again; the rollback failed, and is tried again: boom",
+		},
+		"RollbackOfMissing": {
+			reason: "so is what was rolled back to and is gone",
+			sight:  sight{history: undone, rollout: &rollout{missing: true}, last: unrolled(boom, 0), status: v1alpha1.ReleaseObservation{Deployed: serves}},
+			want:   verdict{to: 3, failed: two, state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, again: firstRetry}, says: "boom",
+		},
+		"RollbackKilled": {
+			reason: "a rollback that was killed is done again, and not the request that failed",
+			sight:  sight{history: history{rec(1, helm.StatusDeployed, one), rec(2, helm.StatusFailed, two), {revision: 3, status: helm.StatusPendingUpgrade, request: one, failed: two}}, status: v1alpha1.ReleaseObservation{Deployed: serves}},
+			want:   verdict{act: rollback, to: 1, failed: two, state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack},
+		},
+		"MissingAgain": {
+			reason: "what is gone and cannot be made anew is tried again, later",
+			sight:  sight{history: upgraded, rollout: &rollout{missing: true, reason: steading.ReasonRollingOut}, last: broken(boom, 1, 0), status: v1alpha1.ReleaseObservation{Deployed: serves}},
+			want:   verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonDeployFailed, again: firstRetry}, says: "boom",
+		},
+		"InterruptedAgain": {
+			reason: "so is a pending record that cannot be repaired",
+			sight:  sight{history: history{rec(1, helm.StatusDeployed, one), rec(2, helm.StatusPendingUpgrade, two)}, last: broken(boom, 1, 0), status: v1alpha1.ReleaseObservation{Deployed: serves}},
+			want:   verdict{state: v1alpha1.ReleaseDeploying, reason: steading.ReasonDeployFailed, again: firstRetry}, says: "boom",
+		},
 		"RollbackInterrupted": {reason: "a rollback that died is done again", sight: sight{history: history{rec(1, helm.StatusDeployed, one), {revision: 2, status: helm.StatusFailed, request: one, failed: two}}, status: v1alpha1.ReleaseObservation{Deployed: serves}}, want: verdict{act: rollback, to: 1, state: v1alpha1.ReleaseRolledBack, reason: steading.ReasonRolledBack, failed: two}},
 	}
 	for name, tc := range cases {
@@ -123,6 +161,18 @@ func TestJudge(t *testing.T) {
 				t.Errorf("%s: state %s has reason %q: every state but Deployed has one", tc.reason, got.state, got.reason)
 			}
 		})
+	}
+}
+
+// TestRollbackThatWorkedAtLast: that it failed before is said no longer.
+func TestRollbackThatWorkedAtLast(t *testing.T) {
+	v := sight{
+		parameters: parameters("2"), usable: true, now: now, rollout: &rollout{done: true},
+		history: history{rec(1, helm.StatusSuperseded, one), {revision: 3, status: helm.StatusDeployed, request: one, failed: two}},
+		status:  v1alpha1.ReleaseObservation{FailedRequest: two, Message: "as was said" + rollbackFailed + "boom"},
+	}.judge()
+	if v.message != "as was said" || !v.served {
+		t.Errorf("got %+v", v)
 	}
 }
 
