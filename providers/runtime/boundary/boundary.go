@@ -21,6 +21,7 @@ import (
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 	"github.com/steading-dev/steading/providers/runtime/blockers"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // fieldManager of what a Boundary applies.
@@ -313,8 +314,17 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Boundary) (managed.E
 		// Until the release is gone it needs the account that it is uninstalled with.
 		return managed.ExternalDelete{}, e.repair(ctx, mg.Spec.ForProvider)
 	}
+	err := e.remove(ctx, ns)
+	if err != nil {
+		// Observe goes on from there.
+		kit.MarkDeletionBlocked(mg, target.ReasonOf(err), err.Error())
+	}
+	return managed.ExternalDelete{}, err
+}
+
+func (e *external) remove(ctx context.Context, ns *corev1.Namespace) error {
 	err := e.client.Delete(ctx, ns, client.Preconditions{UID: ptrTo(ns.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	return managed.ExternalDelete{}, errors.Wrapf(client.IgnoreNotFound(err), "cannot delete namespace %s", ns.Name)
+	return errors.Wrapf(client.IgnoreNotFound(err), "cannot delete namespace %s", ns.Name)
 }
 
 // Disconnect does nothing: targets outlive a reconcile.

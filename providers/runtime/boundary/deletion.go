@@ -40,7 +40,10 @@ func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Boundary, n
 	}
 	e.namespace = ns
 	if ns.DeletionTimestamp == nil {
-		return there, e.wait(ctx, mg)
+		if err := e.wait(ctx, mg); err != nil || e.waiting || mg.GetCondition(steading.ConditionDeletionBlocked).Status != corev1.ConditionTrue {
+			return there, err
+		}
+		return e.removeAgain(ctx, mg, ns)
 	}
 	f := blockers.Find(ctx, ns, e.metadata, e.mapper, e.o.Clock.Now())
 	mg.Status.AtProvider.Blockers = f.Lines
@@ -72,6 +75,15 @@ func (e *external) wait(ctx context.Context, mg *v1alpha1.Boundary) error {
 	}
 	mg.Status.AtProvider.Blockers = nil
 	return nil
+}
+
+// removeAgain what was not deleted before. A cluster that refuses it holds the deletion up as one that is not reached does.
+func (e *external) removeAgain(ctx context.Context, mg *v1alpha1.Boundary, ns *corev1.Namespace) (managed.ExternalObservation, error) {
+	if err := e.remove(ctx, ns); err != nil {
+		return e.unreachable(ctx, mg, err)
+	}
+	e.namespace = nil // Delete has nothing left to do.
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 }
 
 // lookAgain when nothing that is watched will change, but what it means does.

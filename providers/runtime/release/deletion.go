@@ -40,7 +40,7 @@ func (e *external) observeDeletion(ctx context.Context, mg *v1alpha1.Release, ns
 	}
 	h, err := e.helm.history(ctx, p)
 	if err != nil {
-		return there, err
+		return e.unread(ctx, mg, err)
 	}
 	last := h.last()
 	if last == nil {
@@ -81,15 +81,8 @@ func (e *external) uninstallAgain(ctx context.Context, mg *v1alpha1.Release, op 
 	there := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
 	claim := claimOf(mg)
 	why := kit.CleanMessage(op.err.Error())
-	if op.attempts >= uninstallAttempts {
-		due, err := e.namespaceIsDue(ctx, mg)
-		if err != nil {
-			return there, err
-		}
-		if due {
-			e.o.Claims.Event(ctx, claim, event.Warning("UninstallFailed", errors.Errorf("%s; what is left goes with the namespace", why)))
-			return managed.ExternalObservation{}, e.forget(ctx, mg)
-		}
+	if left, err := e.leftToNamespace(ctx, mg, op); left || err != nil {
+		return managed.ExternalObservation{ResourceExists: !left}, err
 	}
 	e.deleting(mg, why)
 	if wait := op.retry(e.o.Clock.Now()); wait > 0 {
@@ -101,6 +94,29 @@ func (e *external) uninstallAgain(ctx context.Context, mg *v1alpha1.Release, op 
 		return there, nil
 	}
 	return there, e.o.Claims.DeletionBlocked(ctx, mg, claim, steading.ReasonDeployFailed, why)
+}
+
+// unread records of Helm's hold the deletion up like a cluster that is not reached, and count as attempts to uninstall it.
+func (e *external) unread(ctx context.Context, mg *v1alpha1.Release, err error) (managed.ExternalObservation, error) {
+	op := e.operations.fail(keyOf(mg), uninstalling, err)
+	if left, err := e.leftToNamespace(ctx, mg, op); left || err != nil {
+		return managed.ExternalObservation{ResourceExists: !left}, err
+	}
+	e.deleting(mg, kit.CleanMessage(err.Error()))
+	return e.unreachable(ctx, mg, err)
+}
+
+// leftToNamespace reports whether the release is left to the deletion of its namespace, after it could not be uninstalled.
+func (e *external) leftToNamespace(ctx context.Context, mg *v1alpha1.Release, op *operation) (bool, error) {
+	if op.attempts < uninstallAttempts {
+		return false, nil
+	}
+	due, err := e.namespaceIsDue(ctx, mg)
+	if err != nil || !due {
+		return false, err
+	}
+	e.o.Claims.Event(ctx, claimOf(mg), event.Warning("UninstallFailed", errors.Errorf("%s; what is left goes with the namespace", kit.CleanMessage(op.err.Error()))))
+	return true, e.forget(ctx, mg)
 }
 
 // namespaceIsDue reports whether the namespace is going to be deleted next, which takes all of the release with it.

@@ -93,10 +93,7 @@ func (o *operations) begin(release types.NamespacedName, kind, request string, r
 	if before != nil && before.running {
 		return
 	}
-	op := &operation{kind: kind, request: request, running: true, attempts: 1}
-	if before != nil && before.err != nil && before.kind == kind && before.request == request {
-		op.attempts = before.attempts + 1
-	}
+	op := &operation{kind: kind, request: request, running: true, attempts: before.attemptsAt(kind, request) + 1}
 	o.last[release] = op
 	o.wg.Add(1)
 	go func() {
@@ -109,6 +106,28 @@ func (o *operations) begin(release types.NamespacedName, kind, request string, r
 		observe(kind, err, o.clock.Since(began))
 		o.wake(release)
 	}()
+}
+
+// fail notes that an operation failed before it could begin, and returns a copy of it. Until it is to be tried again it is the
+// same attempt.
+func (o *operations) fail(release types.NamespacedName, kind string, err error) *operation {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	op := o.last[release]
+	if !op.failed(kind, "") || op.retry(o.clock.Now()) <= 0 {
+		op = &operation{kind: kind, err: err, attempts: op.attemptsAt(kind, "") + 1, ended: o.clock.Now()}
+		o.last[release] = op
+	}
+	c := *op
+	return &c
+}
+
+// attemptsAt this that failed in a row, if it was the last that was done.
+func (op *operation) attemptsAt(kind, request string) int {
+	if !op.failed(kind, request) {
+		return 0
+	}
+	return op.attempts
 }
 
 func (o *operations) finish(_ types.NamespacedName, op *operation, image *steading.ChosenImage, err error) {

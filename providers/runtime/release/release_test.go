@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -12,7 +13,9 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
@@ -338,6 +341,62 @@ func TestDeletionDoesNotHangOnHelm(t *testing.T) {
 		if gone != due {
 			t.Errorf("Boundary deleted %v: got gone %v", due, gone)
 		}
+	}
+}
+
+// TestDeletionWhereHelmsRecordsAreRefused: a cluster that answers, and does not let Helm's records be read, holds the deletion up
+// in so many words, until an operator gives it up, or the namespace is due.
+func TestDeletionWhereHelmsRecordsAreRefused(t *testing.T) {
+	key := client.ObjectKey{Namespace: "tenant-acme", Name: "dev"}
+	cases := map[string]struct {
+		reason string
+		end    func(t *testing.T, w *world, b *v1alpha1.Boundary)
+		gone   bool
+	}{
+		"Stays": {reason: "it is held up", end: func(*testing.T, *world, *v1alpha1.Boundary) {}},
+		"Abandoned": {reason: "it is given up", gone: true, end: func(t *testing.T, w *world, _ *v1alpha1.Boundary) {
+			c := &steading.Environment{}
+			must(t, w.Get(t.Context(), key, c))
+			c.Annotations = map[string]string{names.AnnotationAbandon: string(id.UID)}
+			must(t, w.Update(t.Context(), c))
+		}},
+		"NamespaceIsDue": {reason: "what is left goes with the namespace", gone: true, end: func(t *testing.T, w *world, b *v1alpha1.Boundary) { must(t, w.Delete(t.Context(), b)) }},
+		"GoesOn":         {reason: "it may be read again", gone: true, end: func(_ *testing.T, w *world, _ *v1alpha1.Boundary) { w.unread = nil }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := boundaryThatStands()
+			w := newWorld(t, b)
+			w.settle()
+			c := &steading.Environment{}
+			must(t, w.Get(t.Context(), key, c))
+			c.Finalizers = []string{"x"}
+			must(t, w.Update(t.Context(), c))
+			must(t, w.Delete(t.Context(), c))
+			w.mg.DeletionTimestamp = &metav1.Time{Time: now}
+			w.unread = fmt.Errorf("cannot act as the account: %w", kerrors.NewForbidden(corev1.Resource("serviceaccounts/token"), names.Deployer, nil))
+			if obs, err := w.e.Observe(t.Context(), w.mg); !kerrors.IsForbidden(err) {
+				t.Fatalf("got %+v, %v", obs, err)
+			}
+			must(t, w.Get(t.Context(), key, c))
+			if said := c.Status.GetCondition(steading.ConditionDeletionBlocked); c.Status.Phase != steading.EnvironmentDeletionBlocked || said.Reason != steading.ReasonCredentialRefused || !strings.Contains(said.Message, "cannot be uninstalled yet: cannot act as the account") {
+				t.Errorf("it says %+v in phase %s", said, c.Status.Phase)
+			}
+			tc.end(t, w, b)
+			gone := false
+			for i := 0; i < uninstallAttempts && !gone; i++ {
+				w.clock.Step(longestRetry)
+				if w.unread == nil {
+					gone = w.uninstalled()
+					continue
+				}
+				obs, err := w.e.Observe(t.Context(), w.mg)
+				gone = err == nil && !obs.ResourceExists
+			}
+			if gone != tc.gone {
+				t.Errorf("%s: gone %v", tc.reason, gone)
+			}
+		})
 	}
 }
 

@@ -46,6 +46,8 @@ type world struct {
 	chartErr error
 	template string
 	refusals map[types.UID]string
+	// unread is why Helm's records cannot be read.
+	unread error
 
 	// What a component's values come from.
 	from      []string
@@ -112,6 +114,9 @@ func (f fakeHelm) engine(context.Context, v1alpha1.ReleaseParameters) (*helmEngi
 }
 
 func (f fakeHelm) history(context.Context, v1alpha1.ReleaseParameters) (history, error) {
+	if f.w.unread != nil {
+		return nil, f.w.unread
+	}
 	rs, err := f.w.helm.cfg.Releases.History("acme-devops")
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, nil

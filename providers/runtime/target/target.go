@@ -10,6 +10,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -177,14 +178,17 @@ type Cause interface {
 	ConditionReason() xpv2.ConditionReason
 }
 
-// ReasonOf an error in reaching a target, as a reason of conditions: one at an address that is refused, or whose credential it
-// refuses itself, may well answer.
+// ReasonOf an error in reaching a target, as a reason of conditions: one at an address that is refused, or that refuses the
+// credential or what it is to do, may well answer.
 func ReasonOf(err error) xpv2.ConditionReason {
 	if refusalIn(err) != nil {
 		return steading.ReasonAddressRefused
 	}
 	if c := Cause(nil); errors.As(err, &c) {
 		return c.ConditionReason()
+	}
+	if kerrors.IsForbidden(err) || kerrors.IsUnauthorized(err) {
+		return steading.ReasonCredentialRefused
 	}
 	return steading.ReasonTargetUnreachable
 }
