@@ -155,6 +155,10 @@ type Deployed struct {
 	Caps steading.Resources `json:"caps"`
 	// Revision of the Helm release it became so with.
 	Revision int64 `json:"revision"`
+	// Made is when that revision was. Revisions are counted from 1 again when the namespace was deleted and the release installed
+	// anew.
+	// +optional
+	Made *metav1.Time `json:"made,omitempty"`
 }
 
 // ReleaseList is a list of releases.

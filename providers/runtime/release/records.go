@@ -59,6 +59,14 @@ type record struct {
 
 func (r record) pending() bool { return r.status.IsPending() }
 
+// made is when the revision was, as status has it.
+func (r record) made() *metav1.Time { return &metav1.Time{Time: r.created} }
+
+// serves reports whether it is the revision of what serves, and not one of the same number before the release was installed anew.
+func (r record) serves(d *v1alpha1.Deployed) bool {
+	return d != nil && d.Revision == r.revision && (d.Made == nil || d.Made.Time.Equal(r.created))
+}
+
 // A history is a release's records, oldest first.
 type history []record
 
@@ -84,7 +92,7 @@ func (h history) good(deployed *v1alpha1.Deployed) *record {
 		return nil
 	}
 	if deployed != nil {
-		if r := h.get(deployed.Revision); r != nil && r.revision != last.revision {
+		if r := h.get(deployed.Revision); r != nil && r.revision != last.revision && r.serves(deployed) {
 			return r
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	helm "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -170,7 +171,7 @@ func (e *external) rollout(ctx context.Context, mg *v1alpha1.Release, last recor
 		if last.failed != "" {
 			power = d.Power
 		}
-		if d.Revision == last.revision {
+		if last.serves(d) {
 			from = []client.Reader{e.cache, e.client}
 		}
 	}
@@ -229,17 +230,17 @@ func (e *external) served(ctx context.Context, mg *v1alpha1.Release, last record
 	if v.state != v1alpha1.ReleaseDeployed {
 		// What was rolled back to is what was deployed before.
 		if st.Deployed != nil {
-			st.Deployed.Revision = last.revision
+			st.Deployed.Revision, st.Deployed.Made = last.revision, last.made()
 		}
 		return nil
 	}
-	now := v1alpha1.Deployed{Version: versionOf(p), Power: p.Power, Caps: p.Caps, Revision: last.revision}
-	if st.Deployed != nil && st.Deployed.Revision == now.Revision {
+	now := v1alpha1.Deployed{Version: versionOf(p), Power: p.Power, Caps: p.Caps, Revision: last.revision, Made: last.made()}
+	if equality.Semantic.DeepEqual(st.Deployed, &now) {
 		return nil
 	}
 	for _, t := range e.transitions(p, st.Deployed, now) {
 		err := e.usage.Record(ctx, usage.Entry{
-			Identity: p.Identity, Transition: t, Revision: now.Revision, Time: e.o.Clock.Now(),
+			Identity: p.Identity, Transition: t, Revision: last.revision, Made: last.created, Time: e.o.Clock.Now(),
 			Version: p.Version, Context: p.Context, Caps: p.Caps.DeepCopy(),
 		})
 		if err != nil {

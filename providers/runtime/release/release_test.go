@@ -59,6 +59,48 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// reinstalled has the namespace deleted behind our back, with Helm's records, which are counted from 1 again.
+func (w *world) reinstalled() {
+	w.t.Helper()
+	must(w.t, w.helm.uninstall())
+	w.made = w.made.Add(time.Hour)
+}
+
+// TestUsageAfterAReinstall is recorded though revisions of the same numbers had the same transitions.
+func TestUsageAfterAReinstall(t *testing.T) {
+	w := newWorld(t)
+	stopped := parameters("1", func(p *v1alpha1.ReleaseParameters) { p.Power = steading.PowerStopped })
+	for _, p := range []v1alpha1.ReleaseParameters{parameters("1"), stopped, parameters("1")} {
+		w.want(p)
+		w.runs(nil)
+		w.settle()
+	}
+	w.reinstalled()
+	w.settle()
+	w.want(stopped)
+	w.runs(nil)
+	w.settle()
+	if diff := cmp.Diff([]string{"Provisioned 1", "Started 1", "Stopped 1", "Stopped 1"}, w.transitions()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestReinstallOfAnotherVersion is not taken for the revision of that number that served before.
+func TestReinstallOfAnotherVersion(t *testing.T) {
+	w := newWorld(t)
+	w.runs(nil)
+	w.settle()
+	w.reinstalled()
+	w.want(parameters("2"))
+	w.settle()
+	if st := w.mg.Status.AtProvider; st.Deployed.Version != "2" || st.Revision != 1 || !kit.IsReady(w.mg) {
+		t.Errorf("got %+v", st.Deployed)
+	}
+	if diff := cmp.Diff([]string{"Provisioned 1", "Provisioned 2"}, w.transitions()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // TestOneRevisionIsDeployed where Helm could not write, after an upgrade, that the revision before is superseded.
 func TestOneRevisionIsDeployed(t *testing.T) {
 	w := newWorld(t)

@@ -278,7 +278,7 @@ func (s sight) rollingOut(last record) verdict {
 	}
 	v.state = v1alpha1.ReleaseFailed
 	good := s.history.good(s.status.Deployed)
-	if d := s.status.Deployed; good == nil || (d != nil && (d.Revision == last.revision || d.Power == steading.PowerStopped)) {
+	if d := s.status.Deployed; good == nil || last.serves(d) || (d != nil && d.Power == steading.PowerStopped) {
 		// There is nothing to go back to that would serve: what was stopped goes on trying to start.
 		return v
 	}

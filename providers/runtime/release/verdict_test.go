@@ -12,6 +12,7 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -83,6 +84,11 @@ func TestJudge(t *testing.T) {
 		"UpgradeFailed":     {reason: "and then rolled back", sight: sight{history: upgraded, rollout: failing, status: v1alpha1.ReleaseObservation{Deployed: serves}}, want: verdict{act: rollback, to: 1, failed: two, state: v1alpha1.ReleaseDeploying, reason: steading.ReasonRolledBack}, says: "version 2 failed and was rolled back to version 1: ImagePull: no such image"},
 		"StartFailing":      {reason: "what was stopped is not stopped again, but goes on trying", sight: sight{history: upgraded, rollout: failing, status: v1alpha1.ReleaseObservation{Deployed: &v1alpha1.Deployed{Version: "1", Power: steading.PowerStopped, Revision: 1}}}, want: verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonImagePull}, says: "no such image"},
 		"UpgradeUnrolled":   {reason: "what merely takes time is not", sight: sight{history: upgraded, rollout: &rollout{reason: steading.ReasonRollingOut}, status: v1alpha1.ReleaseObservation{Deployed: serves}}, want: verdict{state: v1alpha1.ReleaseRollingOut, reason: steading.ReasonRollingOut}},
+		"AnewAndCrashes": {
+			reason: "what never served since it was installed anew is nothing to go back to",
+			sight:  sight{history: upgraded, rollout: failing, status: v1alpha1.ReleaseObservation{Deployed: &v1alpha1.Deployed{Version: "1", Power: steading.PowerRunning, Revision: 1, Made: &metav1.Time{Time: now.Add(-48 * time.Hour)}}}},
+			want:   verdict{state: v1alpha1.ReleaseFailed, reason: steading.ReasonImagePull},
+		},
 		"ServedAndCrashes": {
 			reason: "what served once and fails later is no failed upgrade",
 			sight:  sight{history: upgraded, rollout: failing, status: v1alpha1.ReleaseObservation{Deployed: &v1alpha1.Deployed{Version: "2", Revision: 2}}},

@@ -46,6 +46,8 @@ type world struct {
 	chartErr error
 	template string
 	refusals map[types.UID]string
+	// made is when Helm's records were.
+	made time.Time
 	// unread is why Helm's records cannot be read.
 	unread error
 
@@ -64,7 +66,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 		must(t, add(s))
 	}
 	w := &world{
-		t: t, clock: clocktesting.NewFakeClock(now), events: events.NewFakeRecorder(16), wake: make(chan types.NamespacedName, 16),
+		t: t, clock: clocktesting.NewFakeClock(now), events: events.NewFakeRecorder(16), wake: make(chan types.NamespacedName, 16), made: now,
 		image: steading.ChosenImage{Choice: steading.ImageCanonical, Reason: imageNoRegistry}, template: configMap,
 		mg: &v1alpha1.Release{
 			ObjectMeta: metav1.ObjectMeta{Namespace: names.SystemNamespace, Name: "acme-dev", Generation: 1},
@@ -123,7 +125,7 @@ func (f fakeHelm) history(context.Context, v1alpha1.ReleaseParameters) (history,
 	}
 	var h history
 	for _, r := range rs {
-		rec := recordOf(r.Labels, now)
+		rec := recordOf(r.Labels, f.w.made)
 		rec.revision, rec.status = int64(r.Version), r.Info.Status
 		h = append(h, rec)
 	}

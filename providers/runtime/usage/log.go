@@ -38,6 +38,8 @@ type Entry struct {
 	Transition v1alpha1.Transition
 	// Revision of the Helm release that it happened with; 0 for Deleted.
 	Revision int64
+	// Made is when that revision was, by the cluster's clock: a release that is installed anew counts from 1 again. Zero for Deleted.
+	Made time.Time
 	// Time it was seen to have happened.
 	Time time.Time
 	// Version deployed, if any.
@@ -50,7 +52,11 @@ type Entry struct {
 
 // Name of the event, the same each time the transition is recorded.
 func (e Entry) Name() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", e.Identity.UID, e.Transition, e.Revision))
+	of := fmt.Appendf(nil, "%s/%s/%d", e.Identity.UID, e.Transition, e.Revision)
+	if !e.Made.IsZero() {
+		of = fmt.Appendf(of, "/%d", e.Made.Unix())
+	}
+	sum := sha256.Sum256(of)
 	return fmt.Sprintf("%s-%s-%s", names.Environment(e.Identity.Tenant, e.Identity.Environment),
 		strings.ToLower(string(e.Transition)), hex.EncodeToString(sum[:5]))
 }

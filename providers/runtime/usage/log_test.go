@@ -49,6 +49,7 @@ func TestATransitionIsRecordedOnce(t *testing.T) {
 	first := entry("dev", v1alpha1.TransitionProvisioned, 1, 0)
 	again := first
 	again.Time = epoch.Add(time.Hour)
+	first.Made, again.Made = epoch, epoch.In(time.FixedZone("", 3600))
 	record(t, l, first, again)
 
 	events := &v1alpha1.UsageEventList{}
@@ -73,12 +74,15 @@ func TestNamesTellTransitionsApart(t *testing.T) {
 	seen := map[string]string{}
 	other := entry("dev", v1alpha1.TransitionProvisioned, 1, 0)
 	other.Identity.UID = "another"
+	anew := entry("dev", v1alpha1.TransitionProvisioned, 1, 0)
+	anew.Made = epoch
 	for what, e := range map[string]Entry{
 		"revision 1":        entry("dev", v1alpha1.TransitionProvisioned, 1, 0),
 		"revision 2":        entry("dev", v1alpha1.TransitionProvisioned, 2, 0),
 		"stopped":           entry("dev", v1alpha1.TransitionStopped, 2, 0),
 		"deleted":           entry("dev", v1alpha1.TransitionDeleted, 0, 0),
 		"another composite": other,
+		"installed anew":    anew,
 	} {
 		if was, ok := seen[e.Name()]; ok {
 			t.Errorf("%s and %s are both called %s", was, what, e.Name())
