@@ -280,3 +280,48 @@ func TestComponentUpgradeRollsBack(t *testing.T) {
 	suite.WaitFor(t, e, "ready at 1.2.0", func(e *steading.Environment) bool { return harness.Ready(e) && stateOf(e, "db").Version == "1.2.0" })
 	waitTold(t, "compup-dev", "compup-db", "told", "best")
 }
+
+// TestComponentRollbackLeavesNothing of a version that the cluster took in part: neither what was added to an object that the
+// version before has, nor an object that it has not.
+func TestComponentRollbackLeavesNothing(t *testing.T) {
+	t.Parallel()
+	const more = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}-more}
+spec:
+  selector: {matchLabels: {app: {{ .Release.Name }}-more}}
+  template:
+    metadata: {labels: {app: {{ .Release.Name }}-more}}
+    spec: {containers: [{name: more, image: example.com/more:1, resources: {limits: {cpu: 50m, memory: 64Mi}}}]}
+`
+	pushComponent(t, "halfway", "1.0.0", componentTemplate)
+	// The CronJob comes last, and is refused.
+	pushComponent(t, "halfway", "1.1.0", strings.NewReplacer(
+		"        resources: {limits: {cpu: {{", `        env: [{name: ADDED, value: "1"}]`+"\n        resources: {limits: {cpu: {{",
+		"0 0 1 1 *", "no schedule",
+	).Replace(componentTemplate)+more)
+	suite.NewTenant(t, "comphalf", steading.TenantSpec{})
+	e := harness.Environment("comphalf", "dev")
+	e.Spec.Components = []steading.Component{componentOf("db", "halfway", "1.0.0", "")}
+	suite.Create(t, e)
+	suite.WaitFor(t, e, "ready", harness.Ready)
+
+	harness.Change(t, &suite, e, func(e *steading.Environment) { e.Spec.Components[0].Version = "1.1.0" })
+	suite.WaitFor(t, e, "rolled back", func(e *steading.Environment) bool {
+		status, reason, message := harness.Condition(e, "ComponentsDeployed")
+		return status == "False" && reason == string(steading.ReasonRolledBack) && stateOf(e, "db").State == steading.ComponentRolledBack &&
+			containsAll(message, []string{"component db: version 1.1.0 failed and was rolled back to version 1.0.0", "no schedule"})
+	})
+	harness.Eventually(t, "the container is as it was", func(ctx context.Context) error {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "comphalf-dev", Name: "comphalf-db"}}
+		if err := suite.Reload(ctx, d); err != nil {
+			return err
+		}
+		if env := d.Spec.Template.Spec.Containers[0].Env; len(env) > 0 {
+			return fmt.Errorf("the container has %v", env)
+		}
+		return nil
+	})
+	suite.WantGone(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "comphalf-dev", Name: "comphalf-db-more"}})
+}
