@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -87,6 +88,48 @@ func TestComponentsAreAdmittedWithTheirEnvironment(t *testing.T) {
 			}
 			if refusal != tc.refusal || d.Undecided != tc.waits {
 				t.Errorf("%s refusal %q, undecided %t", tc.reason, refusal, d.Undecided)
+			}
+		})
+	}
+}
+
+// TestWhatIsUndecidedKeepsWhatItHolds: it may be refused when the registry has answered, and then holds on to it.
+func TestWhatIsUndecidedKeepsWhatItHolds(t *testing.T) {
+	db := componentAsked("db")
+	budget := func(cpu string) func(*State) { return func(s *State) { s.Quota.Total = sizeOf(cpu, "1Ti", "1Ti") } }
+	cpu := func(cpu string) func(*v1alpha1.Request) { return sized(sizeOf(cpu, "16Gi", "2Gi")) }
+	room, place := on(Context{Name: "edge"}), on(Context{Name: "edge", Max: full(1)})
+	asking := func(a Applicant, edit ...func(*v1alpha1.Request)) Applicant {
+		return a.now(append(edit, components(db))...).finds(Candidate{Request: db})
+	}
+	large, record := asks("a", cpu("16")).holds("edge"), asks("a", versionless).holds("")
+	b := asks("b", in("edge"), cpu("12")).at(time.Second)
+
+	cases := map[string]struct {
+		reason string
+		state  State
+		want   string
+	}{
+		"Smaller": {"A smaller size frees nothing before it is granted.", tenant(budget("16"), room, with(asking(large, cpu("4")), b)), "OverTenantTotal"},
+		"OverCap": {"Nor does one that is refused in the end.", tenant(budget("16"), room, with(asking(large, cpu("17")), b)), "OverTenantTotal"},
+		"Larger":  {"A larger one is kept for it.", tenant(budget("20"), room, with(asking(asks("a").holds("edge"), cpu("10")), b)), "OverTenantTotal"},
+		"Chart": {"The runtime's chart is waited for likewise.",
+			tenant(budget("16"), room, with(large.now(version("1.5.0"), cpu("4")), b), func(s *State) { s.Chart = nil }), "OverTenantTotal"},
+		"Place":  {"It stays where it is.", tenant(place, with(asking(large, cpu("4")), b)), "ContextFull"},
+		"Placed": {"A record keeps the place that is found for it.", tenant(place, with(asking(record, version("1.4.2")), b)), "ContextFull"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ds := Decide(tc.state)
+			if !ds[0].Undecided {
+				t.Fatalf("%s a: %+v", tc.reason, ds[0])
+			}
+			have := ""
+			if ds[1].Refusal != nil {
+				have = ds[1].Refusal.Reason
+			}
+			if have != tc.want {
+				t.Errorf("%s b: %q, want %q", tc.reason, have, tc.want)
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -33,8 +35,7 @@ func Decide(s State) []Decision {
 		case v.undecided && a.Request.DryRun:
 			decisions[i].Undecided = true
 		case v.undecided:
-			// Its place is kept for it.
-			t.replace(a, v.grant)
+			t.replace(a, a.reserved(v.grant))
 			decisions[i].Undecided = true
 		case a.Request.DryRun:
 			decisions[i].Plan = v.plan()
@@ -107,6 +108,34 @@ func (t *tally) replace(a Applicant, g v1alpha1.Grant) {
 		t.giveBack(a.Held.Grant)
 	}
 	t.take(g)
+}
+
+// reserved is what is kept for an applicant that is not decided on yet: what it would be granted, and at least what it holds,
+// since it may be refused and keep that.
+func (a Applicant) reserved(g v1alpha1.Grant) v1alpha1.Grant {
+	if a.Held == nil {
+		return g
+	}
+	if kept := a.Held.Grant; kept.Context != "" {
+		g.Context = kept.Context
+	}
+	g.Caps = larger(a.Held.Grant.Caps, g.Caps)
+	return g
+}
+
+// larger has more of each resource. Nil is nothing.
+func larger(a, b *steading.Resources) *steading.Resources {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &steading.Resources{CPU: greater(a.CPU, b.CPU), Memory: greater(a.Memory, b.Memory), Storage: greater(a.Storage, b.Storage)}
+}
+
+func greater(a, b resource.Quantity) resource.Quantity {
+	if a.Cmp(b) < 0 {
+		return b
+	}
+	return a
 }
 
 // order is the order of decision: by the age of the claim, then by name; plans last.
