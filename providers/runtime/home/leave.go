@@ -48,10 +48,6 @@ func (e *external) observeLeaving(ctx context.Context, h *v1alpha1.Home) (manage
 // read the Tenant, then, if the policy says so, the namespace. It is called again as soon as one of these is gone.
 func (e *external) Delete(ctx context.Context, h *v1alpha1.Home) (managed.ExternalDelete, error) {
 	kit.After(ctx, e.backoff.Next(h.DeletionTimestamp.Time, e.clock.Now()))
-	standing, err := e.standing(ctx, h)
-	if err != nil {
-		return managed.ExternalDelete{}, err
-	}
 	doomed, err := e.doomed(ctx, h)
 	if err != nil {
 		return managed.ExternalDelete{}, err
@@ -60,6 +56,10 @@ func (e *external) Delete(ctx context.Context, h *v1alpha1.Home) (managed.Extern
 		if err := e.deleteClaims(ctx); err != nil {
 			return managed.ExternalDelete{}, err
 		}
+	}
+	standing, err := e.standing(ctx, h)
+	if err != nil {
+		return managed.ExternalDelete{}, err
 	}
 	if len(standing) > 0 {
 		return managed.ExternalDelete{}, e.waitFor(ctx, h, standing)
@@ -95,34 +95,52 @@ func (e *external) doomed(ctx context.Context, h *v1alpha1.Home) (bool, error) {
 	return err == nil, err
 }
 
-// standing are the managed resources of the tenant that have to go first.
+// standing are the managed resources of the tenant that have to go first, and its runner pools: what they are made of is
+// another provider's, and is gone when they are.
 func (e *external) standing(ctx context.Context, h *v1alpha1.Home) (kit.Standing, error) {
-	return e.youngers.Standing(ctx, names.LabelTenant, h.Spec.ForProvider.Identity.Tenant)
+	s, err := e.youngers.Standing(ctx, names.LabelTenant, h.Spec.ForProvider.Identity.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	pools, err := e.claimsOf(ctx, steading.RunnerPoolKind, h.Spec.ForProvider.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pools {
+		s = append(s, steading.RunnerPoolKind+" "+pools[i].Name)
+	}
+	return s, nil
 }
 
-// deleteClaims of the tenant that are not being deleted yet. Their namespace stays until they are gone, so that their
-// events have a place.
+// deleteClaims of the tenant that are not being deleted yet. Their namespace stays until what serves them is gone, so that
+// their events have a place, and what is still read there is there.
 func (e *external) deleteClaims(ctx context.Context) error {
 	for _, kind := range claimKinds {
-		l := &metav1.PartialObjectMetadataList{}
-		l.SetGroupVersionKind(steading.GroupVersion.WithKind(kind + "List"))
-		err := e.reader.List(ctx, l, client.InNamespace(e.ns.Name))
-		if meta.IsNoMatchError(err) {
-			continue
-		}
+		claims, err := e.claimsOf(ctx, kind, e.ns.Name)
 		if err != nil {
-			return errors.Wrapf(err, "cannot list the claims of kind %s in namespace %s", kind, e.ns.Name)
+			return err
 		}
-		for i := range l.Items {
-			if l.Items[i].DeletionTimestamp != nil {
+		for i := range claims {
+			if claims[i].DeletionTimestamp != nil {
 				continue
 			}
-			if err := client.IgnoreNotFound(e.client.Delete(ctx, &l.Items[i])); err != nil {
-				return errors.Wrapf(err, "cannot delete %s %s/%s", kind, e.ns.Name, l.Items[i].Name)
+			if err := client.IgnoreNotFound(e.client.Delete(ctx, &claims[i])); err != nil {
+				return errors.Wrapf(err, "cannot delete %s %s/%s", kind, e.ns.Name, claims[i].Name)
 			}
 		}
 	}
 	return nil
+}
+
+// claimsOf a kind in the tenant's namespace.
+func (e *external) claimsOf(ctx context.Context, kind, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(steading.GroupVersion.WithKind(kind + "List"))
+	err := e.reader.List(ctx, l, client.InNamespace(namespace))
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	return l.Items, errors.Wrapf(err, "cannot list the claims of kind %s in namespace %s", kind, namespace)
 }
 
 // waitFor says what stands. Where the tenant is to be retained nobody deletes it but its owners, so that deletion is

@@ -75,6 +75,43 @@ func TestDeleteTakesClaimsThenTheNamespace(t *testing.T) {
 	}
 }
 
+// TestRunnerPoolsGoFirst: they make runners for as long as they are there, and what they are made of is read and told in the
+// tenant's namespace.
+func TestRunnerPoolsGoFirst(t *testing.T) {
+	pool := func(namespace string) *steading.RunnerPool {
+		return &steading.RunnerPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "linux", Finalizers: []string{"finalizer.apiextensions.crossplane.io"}}}
+	}
+	for policy, want := range map[steading.DeletionPolicy]string{
+		steading.DeletionRetain: "waiting for the deletion of RunnerPool linux; the deletion policy is Retain, so delete what the tenant has: kubectl delete environments,contexts,runnerpools --all -n tenant-acme",
+		steading.DeletionDelete: "waiting for the deletion of RunnerPool linux",
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			w := newWorld(t, claim(), pool("tenant-globex")).settle()
+			w.create(pool("tenant-acme")).goes(policy).waits()
+			w.waits()
+			if ns := w.namespace(); ns == nil || ns.DeletionTimestamp != nil {
+				t.Error("the namespace goes before the pool")
+			}
+			if c := w.home.GetCondition(steading.ConditionDeletionBlocked); c.Message != want {
+				t.Errorf("condition %+v", c)
+			}
+			p := &steading.RunnerPool{}
+			if !w.get(p, "tenant-acme", "linux") || (p.DeletionTimestamp != nil) != (policy == steading.DeletionDelete) {
+				t.Errorf("pool %+v", p.ObjectMeta)
+			}
+			if p.DeletionTimestamp == nil {
+				w.delete(p).get(p, "tenant-acme", "linux")
+			}
+			p.Finalizers = nil
+			w.update(p)
+			w.settle()
+			if (w.namespace() == nil) != (policy == steading.DeletionDelete) {
+				t.Errorf("namespace %+v", w.namespace())
+			}
+		})
+	}
+}
+
 // terminating is a namespace that is being deleted, and cannot be.
 func (w *world) terminating(cs ...corev1.NamespaceCondition) {
 	w.t.Helper()

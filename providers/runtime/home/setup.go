@@ -1,6 +1,7 @@
 package home
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -9,15 +10,19 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
 
@@ -69,6 +74,7 @@ func Setup(mgr manager.Manager, o kit.Options) error {
 	for _, obj := range youngers() {
 		b = b.Watches(obj, kit.EnqueueTenant(), builder.WithPredicates(kit.Gone()))
 	}
+	b = b.WatchesMetadata(&steading.RunnerPool{}, enqueueTenantOfClaim(), builder.WithPredicates(kit.Gone()))
 	r := kit.Reconciler(mgr, v1alpha1.GroupVersion.WithKind(v1alpha1.HomeKind), o, claimOf, c)
 	return errors.Wrap(b.Complete(r), "cannot set up the controller of homes")
 }
@@ -96,6 +102,17 @@ func startsToCount() predicate.Predicate {
 			return ok && counts(now) && !counts(before)
 		},
 	}
+}
+
+// enqueueTenantOfClaim wakes the Home of the tenant in whose namespace a claim is.
+func enqueueTenantOfClaim() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		tenant, ok := names.TenantOf(o.GetNamespace())
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: names.SystemNamespace, Name: names.Home(tenant)}}}
+	})
 }
 
 // claimOf a Home.
