@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -38,20 +39,41 @@ func waitTenant(t *testing.T, x *steading.Tenant, what string, check func(*stead
 	})
 }
 
-// TestTenantRetained waits for its environments, which run on, and leaves its namespace.
+// poolOf a tenant, with neither token nor namespace.
+func poolOf(tenant string) *steading.RunnerPool {
+	return &steading.RunnerPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.TenantNamespace(tenant), Name: "linux"},
+		Spec: steading.RunnerPoolSpec{
+			Forgejo: steading.ForgejoServer{
+				URL: "https://git.example.com", Scope: steading.ForgejoScope{Organization: tenant},
+				TokenSecretRef: steading.TokenSecretReference{Name: "forgejo-pat", Key: steading.DefaultTokenKey},
+			},
+			Labels: []string{"docker"}, JobNamespace: tenant + "-ci", MaxRunners: 1, PollIntervalSeconds: 5, StartupTimeoutSeconds: 60, JobTimeoutSeconds: 600,
+			Assignment: steading.AssignAny, Fairness: steading.FairnessNone,
+			Pod: &steading.RunnerPod{
+				JobContainer: steading.DefaultJobContainer,
+				Template:     runtime.RawExtension{Raw: []byte(`{"spec": {"containers": [{"name": "job", "image": "alpine"}]}}`)},
+			},
+		},
+	}
+}
+
+// TestTenantRetained waits for its environments and runner pools, which run on, and leaves its namespace.
 func TestTenantRetained(t *testing.T) {
 	t.Parallel()
 	x := suite.NewTenant(t, "retained", steading.TenantSpec{DeletionPolicy: steading.DeletionRetain})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant-retained"}}
 	t.Cleanup(func() { _ = suite.Admin.Delete(context.Background(), ns) })
 	e := harness.Environment("retained", "dev")
+	pool := poolOf("retained")
 	suite.Create(t, e)
+	suite.Create(t, pool)
 	suite.WaitFor(t, e, "ready", harness.Ready)
 
 	suite.Delete(t, x)
 	waitTenant(t, x, "waiting for its environment", func(x *steading.Tenant) bool {
 		c := x.Status.GetCondition(steading.ConditionDeletionBlocked)
-		return x.Status.Phase == steading.TenantDeletionBlocked && containsAll(c.Message, []string{"Environment dev", "the deletion policy is Retain", "kubectl delete environments,contexts,runnerpools --all -n tenant-retained"})
+		return x.Status.Phase == steading.TenantDeletionBlocked && containsAll(c.Message, []string{"Environment dev, RunnerPool linux", "the deletion policy is Retain", "kubectl delete environments,contexts,runnerpools --all -n tenant-retained"})
 	})
 	wantEvent(t, x, "DeletionBlocked", "Environment dev")
 	if e = harness.Get(t, &suite, e); e.DeletionTimestamp != nil || !harness.Ready(e) {
@@ -60,6 +82,10 @@ func TestTenantRetained(t *testing.T) {
 	uid := suite.CompositeUID(t, "retained", "dev")
 	suite.Delete(t, e)
 	suite.WantGone(t, e)
+	waitTenant(t, x, "waiting for its runner pool", func(x *steading.Tenant) bool {
+		return containsAll(x.Status.GetCondition(steading.ConditionDeletionBlocked).Message, []string{"waiting for the deletion of RunnerPool linux;"})
+	})
+	suite.Delete(t, pool)
 	suite.WantGone(t, x)
 	harness.WantNothingOwned(t, suite.Plane.Config(), uid)
 	if ns = harness.Get(t, &suite, ns); ns.DeletionTimestamp != nil {
