@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,8 +32,19 @@ type Pods struct {
 	Count int64
 	// Containers that run at the same time, each with its limits. A limit of zero is the namespace's default.
 	Containers []steading.Resources
-	// Init containers run one after another before them.
-	Init []steading.Resources
+	// Init containers, in the order in which they are started before them.
+	Init []Init
+	// Whole is the limit of a pod as a whole, which counts instead of its containers'. Zero: it has none.
+	Whole steading.Resources
+	// Overhead of running a pod at all.
+	Overhead steading.Resources
+}
+
+// An Init is a container that is started before others: it ends before they are, or is a sidecar and goes on beside them.
+type Init struct {
+	// Limits of it. A limit of zero is the namespace's default.
+	Limits  steading.Resources
+	Sidecar bool
 }
 
 // Within a namespace with these caps, which its default limits depend on, is what is needed.
@@ -49,22 +61,34 @@ func (n *Needs) Within(caps steading.Resources) steading.Resources {
 	return sum
 }
 
-// limits of one pod: the larger one of its containers together and its init containers in turn.
+// limits of one pod, unless it is limited as a whole: the larger one of its containers together with the sidecars, and of each
+// init container with those sidecars that were started before it.
 func (p Pods) limits(cpu, memory resource.Quantity) steading.Resources {
-	sum := *steading.MustResources("0", "0", "0")
-	for _, c := range p.Containers {
-		sum = sum.Add(defaulted(c, cpu, memory))
-	}
+	zero := *steading.MustResources("0", "0", "0")
+	most, sidecars, together := zero, zero, zero
 	for _, c := range p.Init {
-		c = defaulted(c, cpu, memory)
-		if c.CPU.Cmp(sum.CPU) > 0 {
-			sum.CPU = c.CPU
+		limits := defaulted(c.Limits, cpu, memory)
+		if c.Sidecar {
+			sidecars = sidecars.Add(limits)
+			continue
 		}
-		if c.Memory.Cmp(sum.Memory) > 0 {
-			sum.Memory = c.Memory
-		}
+		most = larger(most, sidecars.Add(limits))
 	}
-	return sum
+	for _, c := range p.Containers {
+		together = together.Add(defaulted(c, cpu, memory))
+	}
+	most = larger(most, sidecars.Add(together))
+	return defaulted(p.Whole, most.CPU, most.Memory).Add(p.Overhead)
+}
+
+func larger(a, b steading.Resources) steading.Resources {
+	if a.CPU.Cmp(b.CPU) < 0 {
+		a.CPU = b.CPU
+	}
+	if a.Memory.Cmp(b.Memory) < 0 {
+		a.Memory = b.Memory
+	}
+	return a
 }
 
 func defaulted(c steading.Resources, cpu, memory resource.Quantity) steading.Resources {
@@ -79,42 +103,77 @@ func defaulted(c steading.Resources, cpu, memory resource.Quantity) steading.Res
 
 // OfComponent is what a component's chart needs, which rendered these objects with the values of its claim.
 func OfComponent(objects []*unstructured.Unstructured) (Needs, error) {
-	var n Needs
-	for _, o := range objects {
-		if err := n.add(o); err != nil {
-			return Needs{}, fmt.Errorf("cannot tell what %s %s needs: %w", o.GetKind(), o.GetName(), err)
+	t := tally{least: map[string]int64{}}
+	for _, add := range []func(*unstructured.Unstructured) error{t.scaler, t.add} {
+		for _, o := range objects {
+			if err := each(o, add); err != nil {
+				return Needs{}, fmt.Errorf("cannot tell what %s %s needs: %w", o.GetKind(), o.GetName(), err)
+			}
 		}
 	}
-	return n, nil
+	return t.Needs, nil
+}
+
+// each object of a list, or the object itself.
+func each(o *unstructured.Unstructured, f func(*unstructured.Unstructured) error) error {
+	if o.GetKind() != "List" {
+		return f(o)
+	}
+	return o.EachListItem(func(item runtime.Object) error {
+		u, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return errors.New("it lists what is no object")
+		}
+		return each(u, f)
+	})
+}
+
+// A tally of what objects need.
+type tally struct {
+	Needs
+	// least replicas that an autoscaler keeps, by the kind and name of what it scales.
+	least map[string]int64
+}
+
+// scaler keeps in mind what an autoscaler scales up at once.
+func (t *tally) scaler(o *unstructured.Unstructured) error {
+	if o.GetKind() != "HorizontalPodAutoscaler" {
+		return nil
+	}
+	return typed(o, func(s *autoscalingv1.HorizontalPodAutoscaler) error {
+		t.least[s.Spec.ScaleTargetRef.Kind+"/"+s.Spec.ScaleTargetRef.Name] = int64(ptr.Deref(s.Spec.MinReplicas, 1))
+		return nil
+	})
+}
+
+// replicas that run: an autoscaler leaves what has none as it is.
+func (t *tally) replicas(kind, name string, asked *int32) int64 {
+	replicas := int64(ptr.Deref(asked, 1))
+	if replicas > 0 {
+		replicas = max(replicas, t.least[kind+"/"+name])
+	}
+	return replicas
 }
 
 // add what an object needs. What an environment's charts may not make needs nothing: it is refused when it is deployed.
-func (n *Needs) add(o *unstructured.Unstructured) error {
+func (t *tally) add(o *unstructured.Unstructured) error {
 	switch o.GetKind() {
-	case "List":
-		return o.EachListItem(func(item runtime.Object) error {
-			u, ok := item.(*unstructured.Unstructured)
-			if !ok {
-				return errors.New("it lists what is no object")
-			}
-			return n.add(u)
-		})
 	case "PersistentVolumeClaim":
 		return typed(o, func(c *corev1.PersistentVolumeClaim) error {
-			n.Storage.Add(*c.Spec.Resources.Requests.Storage())
+			t.claims(1, c.Spec)
 			return nil
 		})
 	case "Deployment":
-		return typed(o, n.deployment)
+		return typed(o, t.deployment)
 	case "StatefulSet":
-		return typed(o, n.statefulSet)
+		return typed(o, t.statefulSet)
 	case "Job":
 		return typed(o, func(j *batchv1.Job) error {
-			return n.pods(int64(ptr.Deref(j.Spec.Parallelism, 1)), j.Spec.Template.Spec)
+			return t.pods(int64(ptr.Deref(j.Spec.Parallelism, 1)), j.Spec.Template.Spec)
 		})
 	case "CronJob":
 		return typed(o, func(j *batchv1.CronJob) error {
-			return n.pods(int64(ptr.Deref(j.Spec.JobTemplate.Spec.Parallelism, 1)), j.Spec.JobTemplate.Spec.Template.Spec)
+			return t.pods(int64(ptr.Deref(j.Spec.JobTemplate.Spec.Parallelism, 1)), j.Spec.JobTemplate.Spec.Template.Spec)
 		})
 	}
 	return nil
@@ -133,8 +192,8 @@ func typed[T any](o *unstructured.Unstructured, f func(*T) error) error {
 
 // deployment needs its replicas, and those that a rolling update starts before it stops others: without room for them it
 // could never be upgraded.
-func (n *Needs) deployment(d *appsv1.Deployment) error {
-	count := int64(ptr.Deref(d.Spec.Replicas, 1))
+func (t *tally) deployment(d *appsv1.Deployment) error {
+	count := t.replicas("Deployment", d.Name, d.Spec.Replicas)
 	if count > 0 && d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		surge := intstr.FromString("25%")
 		if r := d.Spec.Strategy.RollingUpdate; r != nil && r.MaxSurge != nil {
@@ -146,38 +205,48 @@ func (n *Needs) deployment(d *appsv1.Deployment) error {
 		}
 		count += int64(more)
 	}
-	return n.pods(count, d.Spec.Template.Spec)
+	return t.pods(count, d.Spec.Template.Spec)
 }
 
-func (n *Needs) statefulSet(s *appsv1.StatefulSet) error {
-	count := int64(ptr.Deref(s.Spec.Replicas, 1))
+func (t *tally) statefulSet(s *appsv1.StatefulSet) error {
+	count := t.replicas("StatefulSet", s.Name, s.Spec.Replicas)
 	for _, c := range s.Spec.VolumeClaimTemplates {
-		storage := c.Spec.Resources.Requests.Storage().DeepCopy()
-		storage.Mul(count)
-		n.Storage.Add(storage)
+		t.claims(count, c.Spec)
 	}
-	return n.pods(count, s.Spec.Template.Spec)
+	return t.pods(count, s.Spec.Template.Spec)
 }
 
-func (n *Needs) pods(count int64, pod corev1.PodSpec) error {
+func (t *tally) pods(count int64, pod corev1.PodSpec) error {
 	if count < 0 {
 		return fmt.Errorf("it asks for %d pods", count)
 	}
-	p := Pods{Count: count}
+	p := Pods{Count: count, Overhead: amountsOf(pod.Overhead)}
+	if pod.Resources != nil {
+		p.Whole = amountsOf(pod.Resources.Limits)
+	}
 	for _, c := range pod.Containers {
-		p.Containers = append(p.Containers, limitsOf(c))
+		p.Containers = append(p.Containers, amountsOf(c.Resources.Limits))
 	}
 	for _, c := range pod.InitContainers {
-		if ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
-			p.Containers = append(p.Containers, limitsOf(c)) // It is a sidecar.
-			continue
-		}
-		p.Init = append(p.Init, limitsOf(c))
+		sidecar := ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
+		p.Init = append(p.Init, Init{Limits: amountsOf(c.Resources.Limits), Sidecar: sidecar})
 	}
-	n.Pods = append(n.Pods, p)
+	for _, v := range pod.Volumes {
+		if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+			t.claims(count, v.Ephemeral.VolumeClaimTemplate.Spec)
+		}
+	}
+	t.Pods = append(t.Pods, p)
 	return nil
 }
 
-func limitsOf(c corev1.Container) steading.Resources {
-	return steading.Resources{CPU: c.Resources.Limits.Cpu().DeepCopy(), Memory: c.Resources.Limits.Memory().DeepCopy()}
+// claims are as many equal volume claims.
+func (t *tally) claims(count int64, c corev1.PersistentVolumeClaimSpec) {
+	storage := c.Resources.Requests.Storage().DeepCopy()
+	storage.Mul(count)
+	t.Storage.Add(storage)
+}
+
+func amountsOf(l corev1.ResourceList) steading.Resources {
+	return steading.Resources{CPU: l.Cpu().DeepCopy(), Memory: l.Memory().DeepCopy()}
 }

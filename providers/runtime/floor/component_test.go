@@ -53,9 +53,42 @@ func TestOfComponent(t *testing.T) {
 			want:     steading.MustResources("1", "1536Mi", "0"),
 		},
 		"Sidecar": {
-			reason:   "An init container that goes on running counts as a container; one that ends, by itself.",
+			reason:   "An init container that goes on running counts as a container; one that ends, with those that run beside it already.",
 			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {template: {spec: {initContainers: [{name: s, restartPolicy: Always, ` + limits + `}, {name: i, resources: {limits: {cpu: 1, memory: 64Mi}}}], containers: [{name: a, ` + limits + `}]}}}}`,
+			want:     steading.MustResources("1200m", "512Mi", "0"),
+		},
+		"LateSidecar": {
+			reason:   "One that is started after it does not run beside it.",
+			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {template: {spec: {initContainers: [{name: i, resources: {limits: {cpu: 1, memory: 64Mi}}}, {name: s, restartPolicy: Always, ` + limits + `}], containers: [{name: a, ` + limits + `}]}}}}`,
 			want:     steading.MustResources("1", "512Mi", "0"),
+		},
+		"DefaultLimitsBesideSidecars": {
+			reason:   "What says nothing has its default in turn, too.",
+			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {template: {spec: {initContainers: [{name: s, restartPolicy: Always}, {name: i}, {name: j}], containers: [{name: a, ` + limits + `}]}}}}`,
+			want:     steading.MustResources("1", "1Gi", "0"),
+		},
+		"PodLevel": {
+			reason:   "What limits a pod as a whole counts for it, resource by resource.",
+			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 2, template: {spec: {resources: {limits: {cpu: 2}}, containers: [{name: a, ` + limits + `}]}}}}`,
+			want:     steading.MustResources("4", "512Mi", "0"),
+		},
+		"Overhead": {
+			reason:   "What it takes to run a pod comes on top.",
+			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 2, template: {spec: {overhead: {cpu: 50m, memory: 64Mi}, containers: [{name: a, ` + limits + `}]}}}}`,
+			want:     steading.MustResources("500m", "640Mi", "0"),
+		},
+		"Autoscaler": {
+			reason: "An autoscaler starts its least at once, but of what is stopped.",
+			manifest: `{apiVersion: v1, kind: List, items: [{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {minReplicas: 3, maxReplicas: 5, scaleTargetRef: {kind: StatefulSet, name: s}}}]}` + "\n---\n" +
+				`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {minReplicas: 3, maxReplicas: 5, scaleTargetRef: {kind: Deployment, name: stopped}}}` + "\n---\n" +
+				`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {volumeClaimTemplates: [{spec: {resources: {requests: {storage: 3Gi}}}}], template: {spec: {containers: [{name: a, ` + limits + `}]}}}}` + "\n---\n" +
+				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: stopped}, spec: {replicas: 0, template: {spec: {containers: [{name: a, ` + limits + `}]}}}}`,
+			want: steading.MustResources("600m", "768Mi", "9Gi"),
+		},
+		"EphemeralVolume": {
+			reason:   "A volume that lives as long as its pod is claimed for each.",
+			manifest: `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 2, template: {spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {resources: {requests: {storage: 3Gi}}}}}}], containers: [{name: a, ` + limits + `}]}}}}`,
+			want:     steading.MustResources("400m", "512Mi", "6Gi"),
 		},
 		"Jobs": {
 			reason: "Jobs and what is run by the clock need room, too.",
