@@ -84,11 +84,24 @@ type BoundaryObservation struct {
 	// Namespace that stands.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+	// Quota is what its cluster counted with the caps. Absent until it has.
+	// +optional
+	Quota *CountedQuota `json:"quota,omitempty"`
 	// Blockers say what holds up deletion: the namespace's conditions verbatim, and at most three objects with their
 	// finalizers.
 	// +optional
 	// +listType=atomic
 	Blockers []string `json:"blockers,omitempty"`
+}
+
+// A CountedQuota is a quota that its cluster counts with: nothing is admitted any more that does not fit into it.
+type CountedQuota struct {
+	// Generation of the Boundary whose caps it has.
+	Generation int64 `json:"generation"`
+	// InUse is how much is in use of each resource of which more is in use than its cap, as after a cap was lowered, and zero
+	// of the others. Absent: what is in use fits.
+	// +optional
+	InUse *steading.Resources `json:"inUse,omitempty"`
 }
 
 // BoundaryList is a list of boundaries.

@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	steading "github.com/steading-dev/steading/apis/v1alpha1"
 )
 
 // A Ledger holds what a tenant was granted, one entry a Placement. It has the tenant's name. Admission writes here
@@ -30,6 +32,10 @@ type LedgerEntry struct {
 	Placement string `json:"placement"`
 	// Grant it holds.
 	Grant Grant `json:"grant"`
+	// Reserved counts in the tenant's total in place of the grant's caps, while more than those is or may be in use: they were
+	// lowered, and what the namespace had before is not known to be given back. Absent: the caps count.
+	// +optional
+	Reserved *steading.Resources `json:"reserved,omitempty"`
 	// Request that the grant answers. A Placement that asks for the same again is not decided again.
 	// +optional
 	Request *Request `json:"request,omitempty"`
