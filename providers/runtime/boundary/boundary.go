@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -133,7 +134,12 @@ func (e *external) observeContents(ctx context.Context, mg *v1alpha1.Boundary) (
 		}
 		return managed.ExternalObservation{ResourceExists: true}, nil
 	}
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, e.markReady(ctx, mg, e.cache)
+	from := e.cache
+	if c := mg.Status.AtProvider.Quota; c == nil || c.Generation != mg.GetGeneration() {
+		// The cache may have what there was before the caps changed, and changed back.
+		from = e.client
+	}
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, e.markReady(ctx, mg, from)
 }
 
 // markReady once the quota is counted: until then it refuses all that it limits. Its being counted wakes us.
@@ -143,12 +149,33 @@ func (e *external) markReady(ctx context.Context, mg *v1alpha1.Boundary, r clien
 	if err := r.Get(ctx, client.ObjectKey{Namespace: mg.Spec.ForProvider.Namespace, Name: names.Quota}, q); err != nil {
 		return errors.Wrap(err, "cannot read the quota")
 	}
-	if !equality.Semantic.DeepEqual(q.Spec.Hard, q.Status.Hard) && !kit.IsReady(mg) {
+	counted := equality.Semantic.DeepEqual(q.Spec.Hard, q.Status.Hard)
+	if counted && equality.Semantic.DeepEqual(q.Spec.Hard, quota(mg.Spec.ForProvider).Spec.Hard) {
+		mg.Status.AtProvider.Quota = &v1alpha1.CountedQuota{Generation: mg.GetGeneration(), InUse: beyond(q)}
+	}
+	if !counted && !kit.IsReady(mg) {
 		mg.SetConditions(xpv2.Creating().WithObservedGeneration(mg.GetGeneration()))
 		return nil
 	}
 	kit.MarkReady(mg)
 	return nil
+}
+
+// beyond is what is in use of those resources of which more is in use than the quota has, nil if there is none. A quota that
+// is lowered takes nothing away.
+func beyond(q *corev1.ResourceQuota) *steading.Resources {
+	use, found := steading.MustResources("0", "0", "0"), false
+	for name, to := range map[corev1.ResourceName]*resource.Quantity{
+		corev1.ResourceLimitsCPU: &use.CPU, corev1.ResourceLimitsMemory: &use.Memory, corev1.ResourceRequestsStorage: &use.Storage,
+	} {
+		if used := q.Status.Used[name]; used.Cmp(q.Status.Hard[name]) > 0 {
+			*to, found = used, true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return use
 }
 
 // sourceOfPullSecret reads the Secret that the tenant's images are pulled with, nil if there is none.

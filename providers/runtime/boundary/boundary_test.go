@@ -91,6 +91,60 @@ func TestWaitsForTheQuota(t *testing.T) {
 	}
 }
 
+// TestTellsOfWhatIsInUseBeyondItsCaps: a quota that is lowered takes nothing away, and what is there is not free.
+func TestTellsOfWhatIsInUseBeyondItsCaps(t *testing.T) {
+	w := newWorld(t, nil, claim())
+	b := boundary()
+	converge(t, w, b)
+	use := func(cpu, storage string) {
+		t.Helper()
+		q := &corev1.ResourceQuota{}
+		must(t, w.Get(context.Background(), client.ObjectKey{Namespace: "acme-dev", Name: names.Quota}, q))
+		q.Status.Used = corev1.ResourceList{corev1.ResourceLimitsCPU: resource.MustParse(cpu), corev1.ResourceRequestsStorage: resource.MustParse(storage)}
+		must(t, w.Status().Update(context.Background(), q))
+		converge(t, w, b)
+	}
+	wants := func(reason string, generation int64, inUse *steading.Resources) {
+		t.Helper()
+		if diff := cmp.Diff(&v1alpha1.CountedQuota{Generation: generation, InUse: inUse}, b.Status.AtProvider.Quota); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", reason, diff)
+		}
+	}
+	use("7", "40Gi")
+	wants("what fits changes nothing", 3, nil)
+
+	w.uncounted = true
+	b.Generation, b.Spec.ForProvider.Caps.Storage = 4, resource.MustParse("4Gi")
+	converge(t, w, b)
+	wants("the new caps are not counted with yet", 3, nil)
+
+	must(t, w.count(context.Background(), w))
+	converge(t, w, b)
+	wants("more is in use", 4, steading.MustResources("0", "0", "40Gi"))
+	use("7", "3Gi")
+	wants("it fits again", 4, nil)
+}
+
+// TestCountsWithWhatTheServerSays: the cache may have the quota as it was when the caps had been the same before.
+func TestCountsWithWhatTheServerSays(t *testing.T) {
+	w := newWorld(t, nil, claim())
+	b := boundary()
+	converge(t, w, b)
+	cache := newWorld(t, nil, claim())
+	converge(t, cache, boundary())
+	w.e.cache = cache
+	q := &corev1.ResourceQuota{}
+	must(t, w.Get(context.Background(), client.ObjectKey{Namespace: "acme-dev", Name: names.Quota}, q))
+	q.Spec.Hard[corev1.ResourceLimitsCPU] = resource.MustParse("99")
+	must(t, w.Update(context.Background(), q))
+	must(t, w.count(context.Background(), w))
+	b.Generation++
+	converge(t, w, b)
+	if got := b.Status.AtProvider.Quota.Generation; got == b.Generation {
+		t.Error("an old quota passes for the new one")
+	}
+}
+
 // TestRepairsDrift changes one thing after another behind the Boundary's back.
 func TestRepairsDrift(t *testing.T) {
 	cases := map[string]struct {
