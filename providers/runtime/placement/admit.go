@@ -125,7 +125,7 @@ func (t *tally) environmentCap(a Applicant, want steading.Resources) *v1alpha1.R
 func (t *tally) tenantTotal(a Applicant, want steading.Resources) *v1alpha1.Refusal {
 	others := t.others(a).Amounts()
 	budget := t.Quota.Total.Amounts()
-	held := held(a).Amounts()
+	held := countedOf(a).Amounts()
 	for i, w := range want.Amounts() {
 		projected := others[i].Quantity.DeepCopy()
 		projected.Add(w.Quantity)
@@ -133,8 +133,8 @@ func (t *tally) tenantTotal(a Applicant, want steading.Resources) *v1alpha1.Refu
 			continue
 		}
 		return refuse(steading.ReasonOverTenantTotal,
-			"%s of tenant %s would be %s (%s for this environment and %s for %s%s), the budget is %s, %s too much: %s, delete an environment, or ask the operator to raise the Tenant's spec.quota.total.%s",
-			w.Name, t.Tenant, show(projected), show(w.Quantity), show(others[i].Quantity), count(t.othersSized(a), "other"), t.beingDeleted("counting"),
+			"%s of tenant %s would be %s (%s for this environment and %s for %s%s%s), the budget is %s, %s too much: %s, delete an environment, or ask the operator to raise the Tenant's spec.quota.total.%s",
+			w.Name, t.Tenant, show(projected), show(w.Quantity), show(others[i].Quantity), count(t.othersSized(a), "other"), t.beingDeleted("counting"), t.notGivenBack(a, w.Name),
 			show(budget[i].Quantity), show(minus(projected, budget[i].Quantity)), t.lower(a, w.Name), w.Name)
 	}
 	return nil
@@ -163,10 +163,10 @@ func (t *tally) chart(a Applicant, v *verdict) *v1alpha1.Refusal {
 }
 
 // others is what all but the applicant use.
-func (t *tally) others(a Applicant) steading.Resources { return less(t.total, held(a)) }
+func (t *tally) others(a Applicant) steading.Resources { return less(t.total, countedOf(a)) }
 
 func (t *tally) othersSized(a Applicant) int {
-	if a.Held != nil && a.Held.Grant.Caps != nil {
+	if a.Held != nil && a.Held.counts() != nil {
 		return t.sized - 1
 	}
 	return t.sized
@@ -177,6 +177,23 @@ func (t *tally) beingDeleted(counting string) string {
 		return ""
 	}
 	return fmt.Sprintf(", %s %d being deleted", counting, t.leaving)
+}
+
+// notGivenBack says how much of a resource others had before they were made smaller, and may be using still.
+func (t *tally) notGivenBack(a Applicant, name string) string {
+	q := amountOf(less(t.kept, a.Held.kept()), name)
+	if q.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(", counting %s that is in use still where a size was lowered", show(q))
+}
+
+// countedOf is what counts of the applicant in the total now.
+func countedOf(a Applicant) steading.Resources {
+	if a.Held == nil || a.Held.counts() == nil {
+		return *steading.MustResources("0", "0", "0")
+	}
+	return *a.Held.counts()
 }
 
 // held is the size that the applicant has now.

@@ -35,15 +35,15 @@ func Decide(s State) []Decision {
 		case v.undecided && a.Request.DryRun:
 			decisions[i].Undecided = true
 		case v.undecided:
-			t.replace(a, a.reserved(v.grant))
+			t.replace(a, a.undecided(v.grant))
 			decisions[i].Undecided = true
 		case a.Request.DryRun:
 			decisions[i].Plan = v.plan()
 		case v.refusal != nil:
 			decisions[i].Refusal = v.refusal
 		default:
-			t.replace(a, v.grant)
-			decisions[i].Held = &Holding{Grant: v.grant, Request: a.Request}
+			decisions[i].Held = a.granted(v.grant)
+			t.replace(a, decisions[i].Held)
 		}
 	}
 	return decisions
@@ -58,13 +58,14 @@ type tally struct {
 	leaving int
 	// places taken, by context.
 	places map[string]int
-	// sized environments and the sum of their sizes.
-	sized int
-	total steading.Resources
+	// sized environments and the sum of what counts of them, of which more is kept than was granted.
+	sized       int
+	total, kept steading.Resources
 }
 
 func tallyOf(s State) *tally {
-	t := &tally{State: s, places: map[string]int{}, total: *steading.MustResources("0", "0", "0")}
+	none := *steading.MustResources("0", "0", "0")
+	t := &tally{State: s, places: map[string]int{}, total: none, kept: none}
 	for _, a := range s.Applicants {
 		if a.Leaving {
 			t.leaving++
@@ -75,52 +76,62 @@ func tallyOf(s State) *tally {
 		if !a.Leaving {
 			t.environments++
 		}
-		t.take(a.Held.Grant)
+		t.take(a.Held)
 	}
 	return t
 }
 
-func (t *tally) take(g v1alpha1.Grant) {
-	if g.Context != "" {
-		t.places[g.Context]++
+func (t *tally) take(h *Holding) {
+	if at := h.Grant.Context; at != "" {
+		t.places[at]++
 	}
-	if g.Caps != nil {
-		t.total = t.total.Add(*g.Caps)
+	if counts := h.counts(); counts != nil {
+		t.total, t.kept = t.total.Add(*counts), t.kept.Add(h.kept())
 		t.sized++
 	}
 }
 
-func (t *tally) giveBack(g v1alpha1.Grant) {
-	if g.Context != "" {
-		t.places[g.Context]--
+func (t *tally) giveBack(h *Holding) {
+	if at := h.Grant.Context; at != "" {
+		t.places[at]--
 	}
-	if g.Caps != nil {
-		t.total = less(t.total, *g.Caps)
+	if counts := h.counts(); counts != nil {
+		t.total, t.kept = less(t.total, *counts), less(t.kept, h.kept())
 		t.sized--
 	}
 }
 
-// replace what the applicant held by a new grant.
-func (t *tally) replace(a Applicant, g v1alpha1.Grant) {
+// replace what the applicant held by something else.
+func (t *tally) replace(a Applicant, h *Holding) {
 	if a.Held == nil {
 		t.environments++
 	} else {
-		t.giveBack(a.Held.Grant)
+		t.giveBack(a.Held)
 	}
-	t.take(g)
+	t.take(h)
 }
 
-// reserved is what is kept for an applicant that is not decided on yet: what it would be granted, and at least what it holds,
-// since it may be refused and keep that.
-func (a Applicant) reserved(g v1alpha1.Grant) v1alpha1.Grant {
-	if a.Held == nil {
-		return g
+// granted is what is held with a new grant. Of what counted before, nothing is free before it is known not to be in use: a
+// quota that is lowered takes nothing away.
+func (a Applicant) granted(g v1alpha1.Grant) *Holding {
+	h := &Holding{Grant: g, Request: a.Request}
+	if a.Held != nil {
+		h.reserve(a.Held.counts())
 	}
-	if kept := a.Held.Grant; kept.Context != "" {
-		g.Context = kept.Context
+	return h
+}
+
+// undecided is what is kept for an applicant that is not decided on yet: what it would be granted, and at least what it
+// holds, since it may be refused and keep that.
+func (a Applicant) undecided(g v1alpha1.Grant) *Holding {
+	if a.Held == nil {
+		return &Holding{Grant: g}
+	}
+	if at := a.Held.Grant.Context; at != "" {
+		g.Context = at
 	}
 	g.Caps = larger(a.Held.Grant.Caps, g.Caps)
-	return g
+	return a.granted(g)
 }
 
 // larger has more of each resource. Nil is nothing.

@@ -67,7 +67,7 @@ func (p *pass) entries() []v1alpha1.LedgerEntry {
 		request.Stopped, request.DryRun = false, false
 		// The grant tells which components were asked for, in less space.
 		request.Components = nil
-		entries = append(entries, v1alpha1.LedgerEntry{UID: d.UID, Placement: name[d.UID], Grant: d.Held.Grant, Request: &request})
+		entries = append(entries, v1alpha1.LedgerEntry{UID: d.UID, Placement: name[d.UID], Grant: d.Held.Grant, Reserved: d.Held.Reserved, Request: &request})
 	}
 	slices.SortFunc(entries, func(a, b v1alpha1.LedgerEntry) int {
 		return cmp.Or(cmp.Compare(a.Placement, b.Placement), cmp.Compare(a.UID, b.UID))

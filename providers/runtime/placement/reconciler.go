@@ -95,6 +95,9 @@ func (r *Reconciler) finish(ctx context.Context, p *pass) (reconcile.Result, err
 	if p.home == nil && len(p.placements) == 0 {
 		return reconcile.Result{}, nil
 	}
+	if p.reservedAnew() {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
 	return reconcile.Result{RequeueAfter: r.poll.After(true)}, nil
 }
 

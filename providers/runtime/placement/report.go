@@ -106,8 +106,11 @@ func (p *pass) observation(ctx context.Context) (v1alpha1.HomeObservation, error
 	for i, d := range p.decisions {
 		a := p.state.Applicants[i]
 		counted(counts, a, d)
-		if d.Held != nil && d.Held.Grant.Caps != nil {
-			used = used.Add(*d.Held.Grant.Caps)
+		if d.Held == nil {
+			continue
+		}
+		if counts := d.Held.counts(); counts != nil {
+			used = used.Add(*counts)
 		}
 	}
 	total := *p.state.Quota.Total

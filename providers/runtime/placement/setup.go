@@ -8,6 +8,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -55,7 +56,7 @@ func Setup(mgr manager.Manager, o kit.Options, ask ResolveFunc) error {
 		Watches(&v1alpha1.Home{}, tenant, builder.WithPredicates(predicate.Or(resource.DesiredStateChanged(), standingChanged()))).
 		Watches(&v1alpha1.Cluster{}, tenant, builder.WithPredicates(contextChanged())).
 		Watches(&v1alpha1.Edge{}, tenant, builder.WithPredicates(kit.Gone())).
-		Watches(&v1alpha1.Boundary{}, tenant, builder.WithPredicates(kit.Gone())).
+		Watches(&v1alpha1.Boundary{}, tenant, builder.WithPredicates(predicate.Or(kit.Gone(), quotaCounted()))).
 		Watches(&v1alpha1.Release{}, tenant, builder.WithPredicates(kit.Gone())).
 		Watches(&v1alpha1.UsageEvent{}, tenant, builder.WithPredicates(created())).
 		Watches(&v1alpha1.ClusterProviderConfig{}, enqueueAllTenants(mgr.GetClient()), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -87,6 +88,20 @@ func standingChanged() predicate.Predicate {
 		after, ok2 := e.ObjectNew.(*v1alpha1.Home)
 		return ok1 && ok2 && stands(before) != stands(after)
 	}}
+}
+
+// quotaCounted passes a Boundary whose quota was counted with other caps, or whose use came nearer to them.
+func quotaCounted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(*v1alpha1.Boundary)
+			after, ok2 := e.ObjectNew.(*v1alpha1.Boundary)
+			return ok1 && ok2 && !equality.Semantic.DeepEqual(before.Status.AtProvider.Quota, after.Status.AtProvider.Quota)
+		},
+	}
 }
 
 // created passes what is new, which of immutable objects is all that matters.

@@ -93,6 +93,30 @@ type Candidate struct {
 type Holding struct {
 	Grant   v1alpha1.Grant
 	Request v1alpha1.Request
+	// Reserved counts in place of the grant's caps while more than those may be in use. Nil: the caps count.
+	Reserved *steading.Resources
+}
+
+// counts is what counts in the tenant's total. Nil: nothing.
+func (h *Holding) counts() *steading.Resources { return larger(h.Grant.Caps, h.Reserved) }
+
+// kept is how much more counts than was granted.
+func (h *Holding) kept() steading.Resources {
+	if h == nil || h.Reserved == nil {
+		return *steading.MustResources("0", "0", "0")
+	}
+	return less(*h.counts(), *h.Grant.Caps)
+}
+
+// reserve what is more than the caps.
+func (h *Holding) reserve(r *steading.Resources) {
+	h.Reserved = nil
+	if h.Grant.Caps == nil || r == nil {
+		return
+	}
+	if all := larger(h.Grant.Caps, r); !all.Equal(*h.Grant.Caps) {
+		h.Reserved = all
+	}
 }
 
 // A Decision about one applicant.

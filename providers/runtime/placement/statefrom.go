@@ -109,6 +109,9 @@ func (p *pass) applicants(ctx context.Context) error {
 		return err
 	}
 	held := p.holdings()
+	if err := p.release(ctx, held); err != nil {
+		return err
+	}
 	for i := range p.placements {
 		if p.gone[i] {
 			continue
@@ -170,7 +173,7 @@ func (p *pass) holdings() map[types.UID]*Holding {
 		return held
 	}
 	for _, e := range p.ledger.Entries {
-		h := &Holding{Grant: e.Grant, Request: requestOf(e.Grant)}
+		h := &Holding{Grant: e.Grant, Request: requestOf(e.Grant), Reserved: e.Reserved}
 		if e.Request != nil {
 			h.Request = *e.Request
 		}
