@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +38,7 @@ const (
 const (
 	requestTimeout = 15 * time.Second
 	syncTimeout    = 2 * time.Second
-	// versionAge is how long a server's version is believed.
+	// versionAge is how long a server's version and kinds are believed.
 	versionAge = 5 * time.Minute
 )
 
@@ -52,10 +52,10 @@ type Target struct {
 	Cache client.Reader
 	// Metadata reads the metadata of any kind, uncached.
 	Metadata metadata.Interface
-	// Discovery is cached, and refreshed when the server's version changes or a kind is not known.
+	// Discovery is cached, and refreshed every few minutes while charts are deployed, and when a kind is not known.
 	Discovery discovery.CachedDiscoveryInterface
 	// Mapper knows the server's kinds.
-	Mapper *restmapper.DeferredDiscoveryRESTMapper
+	Mapper *Mapper
 
 	config    *rest.Config
 	breaker   *breaker
@@ -84,14 +84,15 @@ func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, c
 		return nil, err
 	}
 	t := &Target{Name: name, config: cfg, breaker: b, dispatch: dispatch, Discovery: memory.NewMemCacheClient(dc)}
-	t.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(t.Discovery)
+	t.Mapper = newMapper(t.Discovery, clock.RealClock{})
 	if t.Client, err = client.New(cfg, client.Options{Scheme: scheme.Scheme, Mapper: t.Mapper}); err != nil {
 		return nil, err
 	}
 	if t.Metadata, err = metadata.NewForConfig(cfg); err != nil {
 		return nil, err
 	}
-	mapper, err := newUnasked(t.Mapper)
+	// That a server has no HTTPRoutes makes nobody ask it again. They are watched once somebody wants one and finds the kind.
+	mapper, err := newUnasked(t.Mapper.DeferredDiscoveryRESTMapper)
 	if err != nil {
 		return nil, err
 	}
@@ -113,25 +114,23 @@ func (t *Target) synced(ctx context.Context) error {
 	return nil
 }
 
-// Capabilities of the server, for charts. Its version is asked for every few minutes; when it has changed, all of discovery
-// is read again.
+// Capabilities of the server, for charts. They are read again every few minutes, and when a kind was not known, for both its
+// version and its kinds change while it runs.
 func (t *Target) Capabilities() (*chartutil.Capabilities, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.capabilities != nil && time.Since(t.checked) < versionAge {
+	old := t.Mapper.clock.Since(t.checked) >= versionAge
+	if t.capabilities != nil && !old && !t.Mapper.since(t.checked) {
 		return t.capabilities.Copy(), nil
 	}
 	version, err := t.Discovery.ServerVersion()
 	if err != nil {
 		return nil, &UnreachableError{Context: t.Name, Err: err}
 	}
-	t.checked = time.Now()
-	if t.capabilities != nil && t.capabilities.KubeVersion.Version == version.GitVersion {
-		return t.capabilities.Copy(), nil
-	}
-	if t.capabilities != nil {
+	if t.capabilities != nil && old {
 		t.Mapper.Reset()
 	}
+	checked := t.Mapper.clock.Now()
 	apis, err := action.GetVersionSet(t.Discovery)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read what kinds the cluster of context %s knows: %w", t.Name, err)
@@ -141,6 +140,7 @@ func (t *Target) Capabilities() (*chartutil.Capabilities, error) {
 		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
 	}
+	t.checked = checked
 	return t.capabilities.Copy(), nil
 }
 
