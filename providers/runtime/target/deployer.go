@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
@@ -25,12 +26,37 @@ func (t *Target) Deployer(ctx context.Context, namespace string) (*rest.Config, 
 	if _, err := t.tokens.get(ctx, namespace); err != nil {
 		return nil, fmt.Errorf("cannot act as the account %s of namespace %s: %w", names.Deployer, namespace, err)
 	}
-	cfg := rest.AnonymousClientConfig(t.config)
-	cfg.QPS = -1
+	cfg := rest.CopyConfig(t.anonymous)
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return &bearer{inner: RefuseRedirects(rt), tokens: &t.tokens, namespace: namespace}
+		return &bearer{inner: rt, tokens: &t.tokens, namespace: namespace}
 	})
 	return cfg, nil
+}
+
+// anonymously is how to reach a cluster as nobody. All clients that are made of it share one transport, wrapped, and its connections:
+// client-go shares none between clients that are told how to dial, and Helm makes one for each object of a chart.
+func anonymously(cfg *rest.Config, wrap transport.WrapperFunc) (*rest.Config, error) {
+	out := rest.AnonymousClientConfig(cfg)
+	server, _, err := rest.DefaultServerUrlFor(out)
+	if err != nil {
+		return nil, err
+	}
+	base, err := rest.TransportFor(&rest.Config{Host: out.Host, TLSClientConfig: out.TLSClientConfig, Dial: out.Dial, Proxy: out.Proxy, DisableCompression: out.DisableCompression})
+	if err != nil {
+		return nil, err
+	}
+	// The transport has these. Whether TLS is spoken, which is told by them otherwise, has to be in the address.
+	out.TLSClientConfig, out.Dial, out.Proxy = rest.TLSClientConfig{}, nil, nil
+	out.Host, out.Transport = server.String(), wrap(RefuseRedirects(base))
+	out.QPS, out.RateLimiter, out.Timeout = -1, nil, requestTimeout
+	return out, nil
+}
+
+// closeIdle connections of a transport.
+func closeIdle(rt http.RoundTripper) {
+	if c, ok := rt.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
 }
 
 // A bearer puts the deployer's present token on each request.

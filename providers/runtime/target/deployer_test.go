@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,10 +20,13 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/steading-dev/steading/providers/internal/address"
 )
 
 // roundTrip is a transport.
@@ -96,7 +104,11 @@ func TestDeployerTokens(t *testing.T) {
 func TestDeployerIsNobodyElse(t *testing.T) {
 	tk, _ := issuing(time.Hour, nil)
 	tg := &Target{Name: "platform", tokens: tokens{client: tk.client, byNamespace: map[string]*token{}}}
-	tg.config = &rest.Config{Host: "https://127.0.0.1:1", BearerToken: "provider", Username: "u", Password: "p", Impersonate: rest.ImpersonationConfig{UserName: "root"}}
+	var err error
+	of := &rest.Config{Host: "https://127.0.0.1:1", BearerToken: "provider", Username: "u", Password: "p", Impersonate: rest.ImpersonationConfig{UserName: "root"}}
+	if tg.anonymous, err = anonymously(of, Bounded); err != nil {
+		t.Fatal(err)
+	}
 	cfg, err := tg.Deployer(context.Background(), "acme-dev")
 	if err != nil {
 		t.Fatal(err)
@@ -176,5 +188,96 @@ func asking(t *testing.T, rt http.RoundTripper) func() error {
 			_ = res.Body.Close()
 		}
 		return err
+	}
+}
+
+// TestDeployersShareConnections: a client is made for each look at a release, and by Helm for each object of a chart. On a
+// registered context, whose addresses are checked as they are dialed, client-go has each dial by itself.
+func TestDeployersShareConnections(t *testing.T) {
+	dialed := &atomic.Int32{}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Authorization"); !strings.HasPrefix(got, "Bearer t-") {
+			t.Errorf("who asks is %q", got)
+		}
+		empty(w, r)
+	}))
+	s.EnableHTTP2 = true
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			dialed.Add(1)
+		}
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	cfg := trusting(s)
+	cfg.Dial = (&net.Dialer{}).DialContext
+	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	tg, err := newTarget("acme-edge", Context, cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tk, _ := issuing(time.Hour, nil)
+	tg.tokens.client = tk.client
+	for range 10 {
+		cfg, err := tg.Deployer(t.Context(), "acme-dev")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := metadata.NewForConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace("acme-dev").List(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := dialed.Load(); n != 1 {
+		t.Errorf("ten clients have %d connections", n)
+	}
+}
+
+// TestDeployersAreKeptFromElsewhere: whatever else they share, no redirect is followed, no address is dialed that is refused, and no
+// more is read than is to be held.
+func TestDeployersAreKeptFromElsewhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc
+		policy address.Policy
+		as     any
+	}{
+		"Redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://127.0.0.1:1", http.StatusFound)
+		},
+			address.Policy{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, new(*RedirectError)},
+		"Address": {empty, address.Policy{}, new(*address.RefusedError)},
+		"Bomb": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			hostile["ABomb"].answer(w, r)
+		}, address.Policy{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, new(*ExcessError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+			s := httptest.NewTLSServer(tc.answer)
+			t.Cleanup(s.Close)
+			cfg := trusting(s)
+			cfg.Dial = tc.policy.Dialer(time.Second).DialContext
+			cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+			tg, err := newTarget("acme-edge", Context, cfg, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tk, _ := issuing(time.Hour, nil)
+			tg.tokens.client = tk.client
+			if cfg, err = tg.Deployer(t.Context(), "acme-dev"); err != nil {
+				t.Fatal(err)
+			}
+			m, err := metadata.NewForConfig(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = m.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace("acme-dev").List(t.Context(), metav1.ListOptions{})
+			if !errors.As(err, tc.as) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

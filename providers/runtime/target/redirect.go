@@ -31,8 +31,4 @@ func (s straight) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections of what is wrapped.
-func (s straight) CloseIdleConnections() {
-	if c, ok := s.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
+func (s straight) CloseIdleConnections() { closeIdle(s.RoundTripper) }

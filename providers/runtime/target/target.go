@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,11 +60,18 @@ type Target struct {
 	// Mapper knows the server's kinds.
 	Mapper *Mapper
 
-	config    *rest.Config
+	anonymous *rest.Config // reaches the cluster as nobody, by one transport
 	breaker   *breaker
 	informers cache.Cache
 	dispatch  func(string, client.Object)
 	tokens    tokens
+	kept      *kept // nil: it is ours, and may have what it has
+	// excess is why it is not watched, or was not when that was last tried. Nil: it is.
+	excess atomic.Pointer[ExcessError]
+	// exceeded ends what watches.
+	exceeded chan struct{}
+	// watching is whether it is, or was.
+	watching atomic.Bool
 
 	mu           sync.Mutex
 	capabilities *chartutil.Capabilities
@@ -69,21 +79,29 @@ type Target struct {
 }
 
 func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, client.Object)) (*Target, error) {
+	t := &Target{Name: name, breaker: newBreaker(name, kind), dispatch: dispatch, exceeded: make(chan struct{})}
+	wrap, watched := t.bounds(kind)
+	anonymous, err := anonymously(cfg, wrap)
+	if err != nil {
+		return nil, err
+	}
+	t.anonymous = anonymous
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(RefuseRedirects)
-	b := newBreaker(name, kind)
-	cfg.Wrap(b.wrap)
+	cfg.Wrap(t.breaker.wrap)
 	// Fairness between tenants is the API server's. A limiter here would make one tenant's releases wait for another's.
 	cfg.QPS, cfg.RateLimiter = -1, nil
 
 	watching := rest.CopyConfig(cfg) // Watches outlive any timeout.
+	watching.Wrap(watched)
+	cfg.Wrap(wrap)
 	cfg.Timeout = requestTimeout
 
 	dc, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Name: name, config: cfg, breaker: b, dispatch: dispatch, Discovery: memory.NewMemCacheClient(dc)}
+	t.Discovery = memory.NewMemCacheClient(dc)
 	t.Mapper = newMapper(t.Discovery, clock.RealClock{})
 	if t.Client, err = client.New(cfg, client.Options{Scheme: scheme.Scheme, Mapper: t.Mapper}); err != nil {
 		return nil, err
@@ -96,7 +114,7 @@ func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, c
 	if err != nil {
 		return nil, err
 	}
-	if t.informers, err = newCache(watching, mapper); err != nil {
+	if t.informers, err = newCache(watching, mapper, t.kept); err != nil {
 		return nil, err
 	}
 	t.Cache = t.informers
@@ -104,11 +122,35 @@ func newTarget(name string, kind Kind, cfg *rest.Config, dispatch func(string, c
 	return t, nil
 }
 
+// bounds what the server may make the provider hold, if it is a tenant's: they wrap the transports of requests, and of watches.
+func (t *Target) bounds(kind Kind) (requests, watches transport.WrapperFunc) {
+	if kind != Context {
+		none := func(rt http.RoundTripper) http.RoundTripper { return rt }
+		return none, none
+	}
+	var once sync.Once
+	told := func(over *ExcessError) {
+		once.Do(func() {
+			t.excess.Store(over)
+			close(t.exceeded)
+		})
+	}
+	b := &budget{}
+	t.kept = newKept(told)
+	return b.bound(nil), b.bound(told)
+}
+
 // synced waits until what is watched was read once.
 func (t *Target) synced(ctx context.Context) error {
+	if over := t.excess.Load(); over != nil && !t.watching.Load() {
+		return t.breaker.unreachable(over)
+	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if !t.informers.WaitForCacheSync(ctx) {
+		if over := t.excess.Load(); over != nil {
+			return t.breaker.unreachable(over)
+		}
 		return t.breaker.unreachable(errors.New("its API server does not answer"))
 	}
 	return nil

@@ -24,11 +24,15 @@ type Targets struct {
 	started     time.Time
 	byContext   map[string]*running
 	subscribers []subscriber
+	onExcess    []func(context string)
+	rest        func(context.Context) // before a target that exceeded is watched again
 }
 
 type running struct {
 	*Target
 	cancel context.CancelFunc
+	// anew makes the target as it was to begin with.
+	anew func() (*Target, error)
 }
 
 // A subscriber is told what happens to the objects of one Go type on every target.
@@ -38,18 +42,19 @@ type subscriber struct {
 }
 
 // New returns no targets yet.
-func New() *Targets { return &Targets{byContext: map[string]*running{}} }
+func New() *Targets { return &Targets{byContext: map[string]*running{}, rest: pause} }
 
 // Add makes a cluster known under the name of a context, instead of the one that was known under it, if any.
 func (t *Targets) Add(name string, kind Kind, cfg *rest.Config) error {
-	tg, err := newTarget(name, kind, cfg, t.dispatch)
+	anew := func() (*Target, error) { return newTarget(name, kind, cfg, t.dispatch) }
+	tg, err := anew()
 	if err != nil {
 		return fmt.Errorf("cannot set up the cluster of context %s: %w", name, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stop(name)
-	r := &running{Target: tg}
+	r := &running{Target: tg, anew: anew}
 	t.byContext[name] = r
 	if t.run != nil {
 		t.start(r)
@@ -122,7 +127,87 @@ func (t *Targets) NeedLeaderElection() bool { return true }
 func (t *Targets) start(r *running) {
 	ctx, cancel := context.WithCancel(t.run)
 	r.cancel = cancel
-	go r.watch(ctx)
+	go t.watch(ctx, r)
+}
+
+// resting is how long a cluster is left alone that exceeded what it may make the provider hold.
+const resting = 5 * time.Minute
+
+// watch a target until ctx is done. One that exceeds what it may make the provider hold is forgotten with all that is held of it, and
+// watched again after a rest.
+func (t *Targets) watch(ctx context.Context, r *running) {
+	for t.round(ctx, r); ctx.Err() == nil; t.round(ctx, r) {
+		if r = t.replace(r); r == nil {
+			return
+		}
+		t.tell(r.Name)
+		t.rest(ctx)
+	}
+}
+
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(resting):
+	}
+}
+
+// round of watching a target, until ctx is done or it exceeds. What it exceeded before is forgotten once all was read.
+func (t *Targets) round(ctx context.Context, r *running) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if before := r.excess.Load(); before != nil {
+		go func() {
+			if r.informers.WaitForCacheSync(ctx) && r.excess.CompareAndSwap(before, nil) {
+				t.tell(r.Name)
+			}
+		}()
+	}
+	r.watch(ctx)
+}
+
+// replace a target that exceeded by the same anew, unless it is another's place by now.
+func (t *Targets) replace(r *running) *running {
+	tg, err := r.anew()
+	if err != nil {
+		return nil // It is made of what the last was made of.
+	}
+	tg.excess.Store(r.excess.Load())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byContext[r.Name] != r {
+		return nil
+	}
+	tg.breaker.cause.Store(r.breaker.cause.Load())
+	n := &running{Target: tg, cancel: r.cancel, anew: r.anew}
+	t.byContext[r.Name] = n
+	return n
+}
+
+// Excess is what the cluster of a context exceeded when it was watched last. Nil: nothing.
+func (t *Targets) Excess(name string) *ExcessError {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r, ok := t.byContext[name]; ok {
+		return r.excess.Load()
+	}
+	return nil
+}
+
+// OnExcess has f told whenever what [Targets.Excess] says of a context changes.
+func (t *Targets) OnExcess(f func(context string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onExcess = append(t.onExcess, f)
+}
+
+func (t *Targets) tell(name string) {
+	t.mu.Lock()
+	told := t.onExcess
+	t.mu.Unlock()
+	for _, f := range told {
+		f(name)
+	}
 }
 
 func (t *Targets) stop(name string) {

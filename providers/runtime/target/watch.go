@@ -41,14 +41,14 @@ func HTTPRoute() client.Object {
 }
 
 // newCache caches what is watched. Namespaces are all watched, since one that is not ours may have our environment's name.
-func newCache(cfg *rest.Config, mapper meta.RESTMapper) (cache.Cache, error) {
+func newCache(cfg *rest.Config, mapper meta.RESTMapper, k *kept) (cache.Cache, error) {
 	environment, err := labels.NewRequirement(names.LabelEnvironment, selection.Exists, nil)
 	if err != nil {
 		return nil, err
 	}
 	ours := labels.NewSelector().Add(*environment)
 	return cache.New(cfg, cache.Options{
-		Scheme: scheme.Scheme, Mapper: mapper, DefaultTransform: slim,
+		Scheme: scheme.Scheme, Mapper: mapper, DefaultTransform: slim, NewInformer: k.newInformer,
 		DefaultLabelSelector: ours, ByObject: map[client.Object]cache.ByObject{&corev1.Namespace{}: {Label: labels.Everything()}},
 		// A kind that may not be watched must not hold up the others for ever.
 		ReaderFailOnMissingInformer:  true,
@@ -76,8 +76,19 @@ func slim(in any) (any, error) {
 	return obj, nil
 }
 
-// watch runs the target's informers until ctx is done.
+// watch runs the target's informers until ctx is done, or its server exceeds what it may make them hold.
 func (t *Target) watch(ctx context.Context) {
+	t.watching.Store(true)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-t.exceeded:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	defer closeIdle(t.anonymous.Transport)
 	for _, obj := range watched() {
 		t.inform(ctx, obj)
 	}
@@ -103,16 +114,17 @@ func (t *Target) inform(ctx context.Context, obj client.Object) {
 
 func (t *Target) handler() toolscache.ResourceEventHandler {
 	tell := func(in any) {
-		if gone, ok := in.(toolscache.DeletedFinalStateUnknown); ok {
-			in = gone.Obj
-		}
 		if obj, ok := in.(client.Object); ok {
 			t.dispatch(t.Name, obj)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: tell,
+		AddFunc: func(in any) {
+			t.kept.store(nil, in)
+			tell(in)
+		},
 		UpdateFunc: func(before, after any) {
+			t.kept.store(before, after)
 			b, ok1 := before.(client.Object)
 			a, ok2 := after.(client.Object)
 			if ok1 && ok2 && b.GetResourceVersion() == a.GetResourceVersion() {
@@ -120,6 +132,12 @@ func (t *Target) handler() toolscache.ResourceEventHandler {
 			}
 			tell(after)
 		},
-		DeleteFunc: tell,
+		DeleteFunc: func(in any) {
+			if gone, ok := in.(toolscache.DeletedFinalStateUnknown); ok {
+				in = gone.Obj
+			}
+			t.kept.store(in, nil)
+			tell(in)
+		},
 	}
 }
