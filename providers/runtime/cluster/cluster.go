@@ -189,7 +189,7 @@ func (e *external) describe(mg *v1alpha1.Cluster) {
 	o := &mg.Status.AtProvider
 	o.Credential = e.kept.source
 	if s := e.lines.to(mg.Name, e.kept.endpoint).state(); s.tried {
-		o.Reachable = s.up()
+		o.Reachable = s.up() && e.excess(mg) == nil
 		if s.version != "" {
 			o.Version = s.version
 		}
@@ -198,14 +198,21 @@ func (e *external) describe(mg *v1alpha1.Cluster) {
 
 // mark the Cluster ready while its kept endpoint is reached.
 func (e *external) mark(mg *v1alpha1.Cluster) {
-	s := e.lines.to(mg.Name, e.kept.endpoint).state()
+	s, over := e.lines.to(mg.Name, e.kept.endpoint).state(), e.excess(mg)
 	switch {
 	case !s.tried:
 	case s.problem != nil:
 		kit.MarkNotReady(mg, s.problem.Reason, s.problem.Message)
+	case over != nil:
+		kit.MarkNotReady(mg, over.ConditionReason(), over.Error())
 	default:
 		kit.MarkReady(mg)
 	}
+}
+
+// excess is what keeps the cluster from being watched though it answers, nil if nothing does.
+func (e *external) excess(mg *v1alpha1.Cluster) *target.ExcessError {
+	return e.targets.Excess(target.NameOf(mg.Spec.ForProvider.Identity.Tenant, mg.Spec.ForProvider.Context))
 }
 
 // notReached says why no credential was proved yet, on the claim too when that is new.

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -156,6 +158,33 @@ func TestAnUnguardedClusterIsUsed(t *testing.T) {
 }
 
 // TestGuardOfTwoContexts that write it at once: the one that comes second says nothing, and adds itself.
+// TestAClusterThatSaysTooMuchIsNotReached: it answers as an API server does, until it is watched.
+func TestAClusterThatSaysTooMuchIsNotReached(t *testing.T) {
+	w := newWorld(t, tokenIn("edge-admin", goodToken))
+	w.server.answerWith(func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/namespaces" || r.URL.Query().Get("sendInitialEvents") == "" {
+			w.server.usual(out, r)
+			return
+		}
+		out.Header().Set("Content-Type", "application/json")
+		for said := `{"type":"`; r.Context().Err() == nil; said = strings.Repeat("ADDED", 1<<14) {
+			if _, err := io.WriteString(out, said); err != nil {
+				return
+			}
+		}
+	})
+	woken := make(chan string, 10)
+	w.c.targets.OnExcess(func(name string) { woken <- name })
+	go func() { _ = w.c.targets.Start(t.Context()) }()
+	mg := w.until("too much", not(steading.ReasonWrongAnswer, "sends a watch an event that would take more than 4 MiB of memory"))
+	if name := <-woken; mg.Status.AtProvider.Reachable || name != mg.Name {
+		t.Errorf("%s is woken, and it is said of the cluster: %+v", name, mg.Status.AtProvider)
+	}
+	w.server.answerWith(nil)
+	w.change(func(mg *v1alpha1.Cluster) { mg.Spec.ForProvider.CABundle = append(w.server.ca.pem, '\n') })
+	w.until("another address is tried at once", ready)
+}
+
 func TestGuardOfTwoContexts(t *testing.T) {
 	w := newWorld(t, tokenIn("edge-admin", goodToken))
 	w.server.objects.overtaken = true

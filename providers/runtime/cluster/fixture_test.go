@@ -142,13 +142,21 @@ func (s *apiServer) paths() []string {
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	override, v := s.override, s.version
+	override := s.override
 	s.asked = append(s.asked, r.URL.Path)
 	s.mu.Unlock()
 	if override != nil {
 		override(w, r)
 		return
 	}
+	s.usual(w, r)
+}
+
+// usual answers.
+func (s *apiServer) usual(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	v := s.version
+	s.mu.Unlock()
 	user := ""
 	switch {
 	case r.Header.Get("Authorization") == "Bearer "+goodToken:

@@ -20,6 +20,7 @@ import (
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	"github.com/steading-dev/steading/providers/internal/kit"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 // The guard of a target are the same roles and policies that the platform's own cluster has. It is shared: each context that
@@ -44,6 +45,7 @@ func newGuardClient(cfg *rest.Config) (client.Client, error) {
 		m.Add(k, meta.RESTScopeRoot)
 	}
 	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(target.Bounded)
 	cfg.QPS, cfg.Burst, cfg.Timeout = 50, 50, requestTimeout
 	return client.New(cfg, client.Options{Scheme: runtime.NewScheme(), Mapper: m})
 }

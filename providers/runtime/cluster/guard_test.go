@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/steading-dev/steading/apis/names"
+	"github.com/steading-dev/steading/providers/runtime/target"
 )
 
 func guardAs(t *testing.T, s *apiServer, context, user string) guard {
@@ -136,5 +139,18 @@ func TestAnnotationsOfGuardsFit(t *testing.T) {
 	key := names.AnnotationGuards + names.Context(strings.Repeat("t", 20), strings.Repeat("c", 42))
 	if _, name, _ := strings.Cut(key, "/"); len(name) > 63 {
 		t.Errorf("%s has a name of %d characters", key, len(name))
+	}
+}
+
+// TestTheGuardIsReadWithinBounds: what a tenant's server says of it is decoded too.
+func TestTheGuardIsReadWithinBounds(t *testing.T) {
+	s := newAPIServer(t, nil)
+	s.answerWith(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/yaml") })
+	c, err := (&line{endpoint: s.endpoint()}).client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (guard{client: c}).stale(t.Context()); !errors.As(err, new(*target.ExcessError)) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -47,6 +47,7 @@ func Setup(mgr manager.Manager, o kit.Options, targets *target.Targets) error {
 			return errors.Wrap(err, "cannot add the lines to clusters")
 		}
 	}
+	targets.OnExcess(held.wake) // A Cluster is called as its context is among the targets.
 	c := &connector{
 		o:            o,
 		client:       mgr.GetClient(),
