@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ type Bidder struct {
 	Created time.Time
 	// Labels that it serves.
 	Labels []string
-	// Session whose looks it goes by.
+	// Session whose looks it goes by. Empty: it goes by none now.
 	Session string
 	// Open is whether it makes runners at all now.
 	Open bool
@@ -74,6 +75,21 @@ func (c *Claims) Leave(pool client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leave(pool, "")
+}
+
+// Close a pool that cannot act now: it sees no job, and keeps its claims to those only that its runners were made for.
+func (c *Claims) Close(pool client.ObjectKey, pinned map[jobKey]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.servers {
+		b, ok := s.pools[pool]
+		if !ok {
+			continue
+		}
+		b.Session, b.Open, b.Room, b.Waiting, b.Pinned = "", false, 0, nil, pinned
+		s.pools[pool] = b
+		maps.DeleteFunc(s.jobs, func(k jobKey, have claim) bool { return have.pool == pool && !pinned[k] })
+	}
 }
 
 // leave all servers but one.

@@ -156,8 +156,18 @@ func (p *pass) claim(look *server.Look) {
 		Open: p.state.Gate == nil, Room: max(0, int(p.state.Settings.MaxRunners)-d.Live) + d.Available,
 		Pinned: pinned(p.instances, snap), Waiting: waiting,
 	})
+	p.bid = true
 	p.unserved = p.claims.Unserved(p.session.Server(), othersCannot(waiting, look.Runners))
 	p.noteWaiting()
+}
+
+// abstain from bidding, as a pool that cannot act: jobs that it made no runner for are for others meanwhile. Where the records
+// cannot be read, others make no runners either.
+func (p *pass) abstain(ctx context.Context) {
+	if p.instances == nil && p.readInstances(ctx) != nil {
+		return
+	}
+	p.claims.Close(p.key, pinned(p.instances, snapshotOf(p.state)))
 }
 
 // othersCannot are the jobs that no runner which is there could take, of a pool or not.

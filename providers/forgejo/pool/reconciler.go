@@ -68,17 +68,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, errors.Wrapf(client.IgnoreNotFound(err), "cannot read Runner %s", req.Name)
 	}
-	if meta.IsPaused(runner) {
-		forgetQueue(req.NamespacedName)
-		return reconcile.Result{}, nil
-	}
 	p := &pass{Reconciler: r, runner: runner, key: req.NamespacedName, memory: r.memories.of(req.NamespacedName), now: r.clock.Now()}
-	if meta.WasDeleted(runner) {
+	switch {
+	case meta.IsPaused(runner):
+		forgetQueue(p.key)
+		p.abstain(ctx)
+		return reconcile.Result{}, nil
+	case meta.WasDeleted(runner):
 		return p.leave(ctx)
 	}
 	err := p.addFinalizer(ctx)
 	if err == nil {
 		err = p.run(ctx)
+	}
+	if !p.bid {
+		p.abstain(ctx)
 	}
 	wait, statusErr := p.writeStatus(ctx, err)
 	if err = errors.Join(err, statusErr); err != nil {
@@ -113,6 +117,8 @@ type pass struct {
 	state     State
 	decision  Decision
 	unserved  map[string]int
+	// bid is whether the pool did for the jobs of its server.
+	bid bool
 	// again is when the pass has to be made again for what nothing wakes it for. Zero: never.
 	again time.Duration
 }
