@@ -24,7 +24,7 @@ func (p *pass) act(ctx context.Context) error {
 }
 
 // spawn the runners that are missing. One of which it is not known whether it was made is not made again before the next look,
-// which is asked for at once.
+// which is asked for at once, and for which it is counted if it is there, though the cache may not show it yet.
 func (p *pass) spawn(ctx context.Context) error {
 	var (
 		mu   sync.Mutex
@@ -49,6 +49,7 @@ func (p *pass) spawn(ctx context.Context) error {
 	if len(errs) == 0 {
 		return nil
 	}
+	p.memory.read = false
 	p.session.Again()
 	return errors.Wrapf(errs[0], "cannot make %d of %d runners", len(errs), len(p.decision.Spawn))
 }

@@ -34,7 +34,7 @@ type memory struct {
 	asked   map[int64]bool
 	// made are the runners that were made and that the cache does not show yet, by name.
 	made map[string]madeRunner
-	// read is whether the runners on record were read uncached once.
+	// read is whether a look was acted on by runners that were read uncached, and of all that were made since it is known.
 	read bool
 	// starting are the runners that were made and are not registered yet with a child, and when their look began.
 	starting map[string]time.Time

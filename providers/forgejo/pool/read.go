@@ -22,8 +22,9 @@ const (
 	atATime = 8
 )
 
-// readInstances of the pool: from the cache, with those that were made and that it does not show yet. The first time they are
-// read uncached, since another process may have made some a moment ago.
+// readInstances of the pool: from the cache, with those that were made and that it does not show yet. Until the first look is
+// acted on they are read uncached, since another process may have made some a moment ago; and again when it is not known of one
+// whether it was made, until the next look is.
 func (p *pass) readInstances(ctx context.Context) error {
 	all, err := p.list(ctx, p.client)
 	if err != nil {
@@ -37,7 +38,6 @@ func (p *pass) readInstances(ctx context.Context) error {
 		for _, i := range there {
 			p.memory.made[i.Name] = madeRunner{instance: i, at: p.now}
 		}
-		p.memory.read = true
 	}
 	for n := range all {
 		delete(p.memory.made, all[n].Name)

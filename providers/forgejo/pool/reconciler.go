@@ -139,6 +139,7 @@ func (p *pass) run(ctx context.Context) error {
 		return err
 	}
 	p.decision = Decide(p.state)
+	p.memory.read = p.memory.read || p.memory.plan.Look != p.decision.Plan.Look
 	p.memory.plan = p.decision.Plan
 	if err := p.act(ctx); err != nil {
 		return err
