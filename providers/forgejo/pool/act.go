@@ -18,9 +18,11 @@ import (
 // suffix of a runner's name, in characters.
 const suffix = 8
 
-// act on the decision.
+// act on the decision. What cannot be done about runners that are there, or what is left of them, keeps none from being made.
 func (p *pass) act(ctx context.Context) error {
-	return errors.Join(p.spawn(ctx), p.drain(ctx), p.prune(ctx))
+	err := p.spawn(ctx)
+	p.untidy = errors.Join(p.drain(ctx), p.prune(ctx), p.sweep(ctx))
+	return err
 }
 
 // spawn the runners that are missing. One of which it is not known whether it was made is not made again before the next look,
@@ -81,25 +83,27 @@ func (p *pass) instance(w Want) *forgejov1.RunnerInstance {
 
 // drain the runners that are not wanted.
 func (p *pass) drain(ctx context.Context) error {
+	var errs []error
 	for _, i := range p.named(p.decision.Drain) {
 		before := i.DeepCopy()
 		i.Spec.ForProvider.Drain = true
 		if err := p.client.Patch(ctx, i, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-			return errors.Wrapf(err, "cannot drain RunnerInstance %s", i.Name)
+			errs = append(errs, errors.Wrapf(err, "cannot drain RunnerInstance %s", i.Name))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // prune history that is beyond its limits, and runners that are forsaken.
 func (p *pass) prune(ctx context.Context) error {
+	var errs []error
 	for _, i := range p.named(p.decision.Delete) {
 		err := p.client.Delete(ctx, i, client.Preconditions{UID: &i.UID})
 		if client.IgnoreNotFound(err) != nil {
-			return errors.Wrapf(err, "cannot delete RunnerInstance %s", i.Name)
+			errs = append(errs, errors.Wrapf(err, "cannot delete RunnerInstance %s", i.Name))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // named instances.

@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		p.abstain(ctx)
 	}
 	wait, statusErr := p.writeStatus(ctx, err)
-	if err = errors.Join(err, statusErr); err != nil {
+	if err = errors.Join(err, p.untidy, statusErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: p.next(wait)}, nil
@@ -119,6 +119,8 @@ type pass struct {
 	unserved  map[string]int
 	// bid is whether the pool did for the jobs of its server.
 	bid bool
+	// untidy is why runners that are there, or what is left of them, could not be seen to, though others are made.
+	untidy error
 	// again is when the pass has to be made again for what nothing wakes it for. Zero: never.
 	again time.Duration
 }
@@ -141,10 +143,7 @@ func (p *pass) run(ctx context.Context) error {
 	p.decision = Decide(p.state)
 	p.memory.read = p.memory.read || p.memory.plan.Look != p.decision.Plan.Look
 	p.memory.plan = p.decision.Plan
-	if err := p.act(ctx); err != nil {
-		return err
-	}
-	return p.sweep(ctx)
+	return p.act(ctx)
 }
 
 // addFinalizer before anything is made. The composer desires it; a Runner that was made by hand has none.

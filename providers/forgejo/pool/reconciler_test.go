@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -541,6 +542,54 @@ func TestSweep(t *testing.T) {
 	w.must(w.kube.List(context.Background(), secrets, client.InNamespace("acme-ci")))
 	if len(jobs.Items) != 2 || len(secrets.Items) != 0 {
 		t.Errorf("%d jobs and %d Secrets are left", len(jobs.Items), len(secrets.Items))
+	}
+}
+
+// TestWhatCannotBeSweptKeepsNothingElse: neither other registrations nor what is in the job namespace, nor that runners are made.
+func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
+	w := newWorld(t)
+	w.look()
+	for _, name := range []string{"acme-linux-00000001", "acme-linux-00000002"} {
+		_, err := w.session().Client().Register(context.Background(), name, names.RegistrationMark("xr", name))
+		w.must(err)
+	}
+	orphan := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme-ci", Name: "orphan", UID: "1", Labels: map[string]string{
+		names.LabelPool: "acme-linux", names.LabelRunner: "acme-linux-00000001", names.LabelComposite: "xr",
+	}}}
+	w.must(w.kube.Create(context.Background(), orphan))
+	w.queue(1)
+	w.must(w.forgejo.SetFault(forgejo.Fault{Route: forgejo.RouteDeregister, Kind: forgejo.FaultUnavailable, Times: 1}))
+	w.clock.Step(sweeping)
+	w.looks()
+	if _, err := w.r.Reconcile(context.Background(), reconcile.Request{NamespacedName: linux}); err == nil || !strings.Contains(err.Error(), "cannot sweep the registration of runner acme-linux-00000001") {
+		t.Errorf("error %v", err)
+	}
+	var left []string
+	for _, r := range w.forgejo.Registrations() {
+		if r.Deleted.IsZero() {
+			left = append(left, r.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"acme-linux-00000001"}, left); diff != "" {
+		t.Errorf("registrations: -want, +got:\n%s", diff)
+	}
+	if err := w.kube.Get(context.Background(), client.ObjectKeyFromObject(orphan), orphan); !kerrors.IsNotFound(err) {
+		t.Errorf("the Secret is left: %v", err)
+	}
+	w.have(1)
+	r := w.get()
+	if c := r.GetCondition(xpv2.TypeSynced); c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "cannot sweep") {
+		t.Errorf("Synced is %+v", c)
+	}
+	made := r.GetCondition(steading.ConditionRunnersMade)
+	if made.Status != corev1.ConditionTrue || !strings.Contains(made.Message, "cannot sweep") || r.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+		t.Errorf("the conditions are %+v", r.Status.Conditions)
+	}
+	w.pass() // What failed is tried again.
+	for _, r := range w.forgejo.Registrations() {
+		if r.Deleted.IsZero() {
+			t.Errorf("the registration %s is left", r.Name)
+		}
 	}
 }
 

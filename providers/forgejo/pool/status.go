@@ -79,8 +79,8 @@ func (p *pass) status(failed error) *forgejov1.RunnerStatus {
 	p.observe(s)
 	watched, made := p.watched(), p.madeCondition(failed, s.AtProvider.Recent)
 	synced := xpv2.ReconcileSuccess()
-	if failed != nil {
-		synced = xpv2.ReconcileError(kit.Clean(failed))
+	if err := errors.Join(failed, p.untidy); err != nil {
+		synced = xpv2.ReconcileError(kit.Clean(err))
 	}
 	for _, c := range []xpv2.Condition{watched, made, synced, readyOf(watched, made)} {
 		s.SetConditions(c.WithObservedGeneration(p.runner.Generation))
@@ -154,6 +154,8 @@ func (p *pass) madeCondition(failed error, ended []steading.EndedRunner) xpv2.Co
 		return condition(steading.ConditionRunnersMade, false, p.state.Gate.Reason, p.state.Gate.Message)
 	case failed != nil:
 		return condition(steading.ConditionRunnersMade, false, steading.ReasonPendingDecision, failed.Error())
+	case p.untidy != nil:
+		return condition(steading.ConditionRunnersMade, true, steading.ReasonMaking, p.untidy.Error())
 	default:
 		return condition(steading.ConditionRunnersMade, true, steading.ReasonMaking, "")
 	}

@@ -32,29 +32,38 @@ var swept = []schema.GroupVersionKind{
 }
 
 // sweep what is this pool's and no record accounts for: registrations by each look, and now and then what is in the job
-// namespace.
+// namespaces. What cannot be taken away keeps nothing else.
 func (p *pass) sweep(ctx context.Context) error {
+	var errs []error
 	look, id := p.look()
 	if look != nil && p.memory.swept.look != id {
-		if err := p.sweepRegistrations(ctx, look); err != nil {
-			return err
+		err := p.sweepRegistrations(ctx, look)
+		if err == nil {
+			p.memory.swept.look = id
 		}
-		p.memory.swept.look = id
+		errs = append(errs, err)
 	}
-	if p.now.Sub(p.memory.swept.children) < sweeping {
-		return nil
+	if p.now.Sub(p.memory.swept.children) >= sweeping {
+		err := p.sweepNamespaces(ctx)
+		if err == nil {
+			p.memory.swept.children = p.now
+		}
+		errs = append(errs, err)
 	}
+	return errors.Join(errs...)
+}
+
+// sweepNamespaces in which something of the pool may be, and forget those where nothing is any more.
+func (p *pass) sweepNamespaces(ctx context.Context) error {
+	var errs []error
 	for _, namespace := range p.namespaces() {
 		left, err := p.sweepNamespace(ctx, namespace)
-		if err != nil {
-			return err
-		}
-		if left == 0 && !p.uses(namespace) {
+		if err == nil && left == 0 && !p.uses(namespace) {
 			delete(p.memory.namespaces, namespace)
 		}
+		errs = append(errs, err)
 	}
-	p.memory.swept.children = p.now
-	return nil
+	return errors.Join(errs...)
 }
 
 // noteNamespaces in which something of the pool may be: what the status says, where its runners are, and where they are made.
@@ -83,23 +92,26 @@ func (p *pass) uses(namespace string) bool {
 // sweepRegistrations that carry this pool's mark. A record is there before its registration is, so that one whose record is
 // not there now never comes to have one.
 func (p *pass) sweepRegistrations(ctx context.Context, look *server.Look) error {
-	for _, r := range look.Runners {
-		uid, name, ok := names.RegistrationOf(r.Description)
-		if !ok || uid != string(p.runner.Spec.ForProvider.Identity.UID) {
-			continue
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(look.Runners)) {
+		uid, name, ok := names.RegistrationOf(look.Runners[id].Description)
+		if ok && uid == string(p.runner.Spec.ForProvider.Identity.UID) {
+			errs = append(errs, p.sweepRegistration(ctx, id, name))
 		}
-		left, err := p.isLeft(ctx, name)
-		if err != nil {
-			return err
-		}
-		if !left {
-			continue
-		}
-		if err := p.session.Client().Deregister(ctx, r.ID); err != nil {
-			return errors.Wrapf(err, "cannot sweep the registration of runner %s", name)
-		}
-		p.log.Info("Swept a registration that no record accounts for", "pool", p.key.Name, "runner", name, "id", r.ID)
 	}
+	return errors.Join(errs...)
+}
+
+// sweepRegistration of a runner, unless a record accounts for it.
+func (p *pass) sweepRegistration(ctx context.Context, id int64, name string) error {
+	left, err := p.isLeft(ctx, name)
+	if err != nil || !left {
+		return err
+	}
+	if err := p.session.Client().Deregister(ctx, id); err != nil {
+		return errors.Wrapf(err, "cannot sweep the registration of runner %s", name)
+	}
+	p.log.Info("Swept a registration that no record accounts for", "pool", p.key.Name, "runner", name, "id", id)
 	return nil
 }
 
@@ -116,6 +128,7 @@ func (p *pass) isLeft(ctx context.Context, name string) (bool, error) {
 
 // sweepNamespace of what is this pool's, and return how much of it was there.
 func (p *pass) sweepNamespace(ctx context.Context, namespace string) (found int, err error) {
+	var errs []error
 	for _, kind := range swept {
 		l := &metav1.PartialObjectMetadataList{}
 		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -124,19 +137,15 @@ func (p *pass) sweepNamespace(ctx context.Context, namespace string) (found int,
 			// It is not served, or the provider may do nothing in the namespace, where then nothing of it is.
 			continue
 		}
-		if err != nil {
-			return found, errors.Wrapf(err, "cannot list the kind %s in namespace %s", kind.Kind, namespace)
-		}
+		errs = append(errs, errors.Wrapf(err, "cannot list the kind %s in namespace %s", kind.Kind, namespace))
 		for n := range l.Items {
 			if l.Items[n].Labels[names.LabelComposite] == string(p.runner.Spec.ForProvider.Identity.UID) {
 				found++
 			}
-			if err := p.sweepObject(ctx, kind, &l.Items[n]); err != nil {
-				return found, err
-			}
+			errs = append(errs, p.sweepObject(ctx, kind, &l.Items[n]))
 		}
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // sweepObject of the job namespace, unless a record accounts for it.
