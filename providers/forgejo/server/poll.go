@@ -36,7 +36,12 @@ func (s *Session) run(ctx context.Context) {
 			continue
 		}
 		t := s.servers.o.Clock.NewTimer(wait)
-		if left, _ := s.due(); left <= 0 {
+		left, used := s.due()
+		if !used {
+			t.Stop()
+			return
+		}
+		if left <= 0 {
 			// The clock moved on before the timer was set by it.
 			t.Stop()
 			continue
@@ -52,12 +57,13 @@ func (s *Session) run(ctx context.Context) {
 	}
 }
 
-// due says in how long the next look is. A session that nobody uses is not run any more.
+// due says in how long the next look is. A session that nobody uses is not run any more, and who takes it up again waits for
+// another look: nobody saw to it that the last one stays true.
 func (s *Session) due() (wait time.Duration, used bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pools) == 0 && len(s.tracked) == 0 {
-		s.running = false
+		s.running, s.fresh, s.asked = false, false, true
 		return 0, false
 	}
 	if s.began.IsZero() {

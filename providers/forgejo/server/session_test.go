@@ -383,6 +383,28 @@ func TestASessionThatNobodyUsesEnds(t *testing.T) {
 	}
 }
 
+// TestASessionThatIsTakenUpAgainLooksAnew, and at once: its last look may be of long ago.
+func TestASessionThatIsTakenUpAgainLooksAnew(t *testing.T) {
+	w := newWorld(t, loopback)
+	s := w.session()
+	s.Subscribe(linux, time.Hour)
+	l := w.looked(s, 0)
+	s.Unsubscribe(linux)
+	w.until("it stops", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.running
+	})
+	must(t, w.forgejo.SetFault(forgejo.Fault{Route: forgejo.RouteRunners, Kind: forgejo.FaultHang}))
+	w.clock.Step(5 * time.Minute)
+	s.Subscribe(linux, time.Hour)
+	if old, ok := s.Look(); ok {
+		t.Errorf("look %d is given out, of %s ago", old.Number, w.clock.Since(old.Began))
+	}
+	w.forgejo.UnsetFaults(forgejo.RouteRunners, forgejo.FaultHang)
+	w.looked(s, l.Number)
+}
+
 func TestALookOutOfTurn(t *testing.T) {
 	w := newWorld(t, loopback)
 	s := w.session()
