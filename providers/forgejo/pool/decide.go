@@ -28,6 +28,8 @@ type State struct {
 	Look *server.Look
 	// Gone are the registrations that the look did not list, and that are not there.
 	Gone map[int64]bool
+	// Offline are the registrations that look after look lists as offline, and when the first of these looks began.
+	Offline map[int64]time.Time
 	// Jobs that wait and that this pool claims, oldest first.
 	Jobs []api.Job
 	// Instances of this pool.
@@ -74,6 +76,9 @@ func Decide(s State) Decision {
 	if id := (LookID{Session: s.Session, Number: s.Look.Number}); d.Plan.Look != id {
 		wants, idle := plan(s, snap)
 		d.Plan = Plan{Look: id, Wants: wants}
+		if s.Gate == nil {
+			idle = append(idle, lost(s, snap, len(wants))...)
+		}
 		for _, name := range idle {
 			if !slices.Contains(d.Drain, name) {
 				d.Drain = append(d.Drain, name)

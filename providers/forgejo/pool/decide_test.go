@@ -44,6 +44,7 @@ func TestSpawn(t *testing.T) {
 		instances []forgejov1.RunnerInstance
 		states    map[int64]api.RunnerStatus
 		gone      map[int64]bool
+		offline   time.Duration // for so long is the first
 		want      int
 	}{
 		"Nothing":            {reason: "an empty queue needs no runner", limit: 10, want: 0},
@@ -70,6 +71,9 @@ func TestSpawn(t *testing.T) {
 		"BusySinceTheLook":   {reason: "what it took since the look is among the jobs that the look saw", waiting: 1, limit: 10, instances: group(1, activeSince(time.Second)), states: states(1, api.RunnerIdle), want: 0},
 		"PrunedSince":        {reason: "the same when its record is being deleted", waiting: 1, limit: 10, instances: group(1, ended(forgejov1.RunnerConsumed, time.Second), deleted), states: states(1, api.RunnerIdle), want: 0},
 		"KilledByHand":       {reason: "one whose record is deleted before it has ended takes no job", waiting: 1, limit: 10, instances: group(1, deleted), states: states(1, api.RunnerIdle), want: 1},
+		"Lost":               {reason: "one that was online and is not heard of any more takes none", waiting: 1, limit: 10, instances: group(1, onlineSince(-10*time.Minute)), states: states(1, api.RunnerOffline), offline: silent, want: 1},
+		"OfflineForAMoment":  {reason: "it may be back in a moment", waiting: 1, limit: 10, instances: group(1, onlineSince(-10*time.Minute)), states: states(1, api.RunnerOffline), offline: silent - time.Second, want: 0},
+		"NotOnlineYet":       {reason: "how long one may take to start is for startupTimeoutSeconds to say", waiting: 1, limit: 10, instances: group(1), states: states(1, api.RunnerOffline), offline: silent, want: 0},
 		"ConsumedSince":      {reason: "the same when it is through already", waiting: 1, limit: 10, instances: group(1, ended(forgejov1.RunnerConsumed, time.Second)), states: states(1, api.RunnerIdle), want: 0},
 	}
 	for name, tc := range cases {
@@ -77,6 +81,7 @@ func TestSpawn(t *testing.T) {
 			d := Decide(State{
 				Now: epoch.Add(2 * time.Second), Settings: settings(func(s *steading.RunnerPoolSpec) { s.MaxRunners = tc.limit }), Minimum: tc.minimum,
 				Look: look(tc.states), Jobs: jobs(tc.waiting), Instances: tc.instances, Gone: tc.gone,
+				Offline: map[int64]time.Time{1: epoch.Add(-tc.offline)},
 			})
 			if diff := cmp.Diff(tc.want, len(d.Spawn)); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
@@ -93,6 +98,47 @@ func activeSince(after time.Duration) func(*forgejov1.RunnerInstance) {
 	return func(i *forgejov1.RunnerInstance) {
 		at := metav1.NewTime(epoch.Add(after))
 		i.Status.AtProvider.ActiveTime = &at
+	}
+}
+
+func onlineSince(after time.Duration) func(*forgejov1.RunnerInstance) {
+	return func(i *forgejov1.RunnerInstance) {
+		i.Status.AtProvider.OnlineTime = new(metav1.NewTime(epoch.Add(after)))
+	}
+}
+
+// TestLostRunnersGiveWay to those that are wanted, at maxRunners; but none that is needed for nothing, or that has a job.
+func TestLostRunnersGiveWay(t *testing.T) {
+	const a, b = "acme-linux-00000001", "acme-linux-00000002"
+	online := onlineSince(-time.Hour)
+	drains := func(i *forgejov1.RunnerInstance) { i.Spec.ForProvider.Drain = true }
+	cases := map[string]struct {
+		reason    string
+		waiting   int
+		limit     int32
+		gate      *Gate
+		instances []forgejov1.RunnerInstance
+		want      []string
+	}{
+		"Wanted":   {reason: "a job waits for a slot", waiting: 1, limit: 2, instances: group(2, online), want: []string{a}},
+		"All":      {reason: "each slot is wanted", waiting: 3, limit: 2, instances: group(2, online), want: []string{a, b}},
+		"Room":     {reason: "there is room besides", waiting: 1, limit: 3, instances: group(2, online)},
+		"NoJob":    {reason: "they may come back", limit: 2, instances: group(2, online)},
+		"Draining": {reason: "a slot will be free", waiting: 1, limit: 2, instances: append(group(1, online, drains), group(2, online)[1])},
+		"HasAJob":  {reason: "it is for its own time to tell", waiting: 1, limit: 2, instances: group(2, online, activeSince(-time.Hour))},
+		"Gated":    {reason: "none would be made", waiting: 1, limit: 2, gate: &Gate{}, instances: group(2, online)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			long := epoch.Add(-silent)
+			s := State{
+				Now: epoch, Settings: settings(func(s *steading.RunnerPoolSpec) { s.MaxRunners = tc.limit }), Gate: tc.gate, Instances: tc.instances,
+				Look: look(states(2, api.RunnerOffline)), Jobs: jobs(tc.waiting), Offline: map[int64]time.Time{1: long, 2: long},
+			}
+			if diff := cmp.Diff(tc.want, Decide(s).Drain); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

@@ -32,6 +32,8 @@ type memory struct {
 	// asked are the registrations that the plan's look did not list: whether each is gone.
 	askedOf LookID
 	asked   map[int64]bool
+	// offline are the registrations that look after look lists as offline, and when the first of these looks began.
+	offline map[int64]time.Time
 	// made are the runners that were made and that the cache does not show yet, by name.
 	made map[string]madeRunner
 	// read is whether a look was acted on by runners that were read uncached, and of all that were made since it is known.

@@ -68,6 +68,24 @@ func surplus(s State, snap snapshot, free []*forgejov1.RunnerInstance, n int) []
 	return names
 }
 
+// lost are the runners that are not heard of any more and hold slots which wants need, so many of them at most. None has a job in
+// hand.
+func lost(s State, snap snapshot, wants int) []string {
+	var names []string
+	room := int(s.Settings.MaxRunners)
+	for n := range s.Instances {
+		i := &s.Instances[n]
+		goes := i.Spec.ForProvider.Drain || i.DeletionTimestamp != nil
+		if live(i, s.Now) && !goes {
+			room--
+		}
+		if !judged(i) && !goes && !snap.busy(i) && snap.lost(i) {
+			names = append(names, i.Name)
+		}
+	}
+	return names[:min(max(0, wants-max(0, room)), len(names))]
+}
+
 // offers are the runners that can take a job: those made for one that waits, by it, and the others. One that takes no other job
 // than its own, which does not wait any more, is no offer.
 func offers(s State, snap snapshot, waiting map[jobKey]bool) (free []*forgejov1.RunnerInstance, covered map[jobKey]bool) {
@@ -112,12 +130,12 @@ func runningBy(s State) map[int64]int {
 }
 
 // pinned are the jobs that runners were made for which may take them still. A job that waits while its runner is busy was
-// given no runner: that one took another.
+// given no runner: that one took another. So was one whose runner is not heard of any more.
 func pinned(instances []forgejov1.RunnerInstance, snap snapshot) map[jobKey]bool {
 	p := map[jobKey]bool{}
 	for n := range instances {
 		i := &instances[n]
-		if j := i.Spec.ForProvider.Job; j != nil && !judged(i) && !snap.busy(i) {
+		if j := i.Spec.ForProvider.Job; j != nil && !judged(i) && !snap.busy(i) && !snap.lost(i) {
 			p[keyOf(*j)] = true
 		}
 	}
@@ -126,7 +144,7 @@ func pinned(instances []forgejov1.RunnerInstance, snap snapshot) map[jobKey]bool
 
 // snapshotOf a look.
 func snapshotOf(s State) snapshot {
-	snap := snapshot{of: s.Settings.Forgejo, runners: map[int64]api.Runner{}, gone: s.Gone}
+	snap := snapshot{of: s.Settings.Forgejo, runners: map[int64]api.Runner{}, gone: s.Gone, offline: s.Offline}
 	if s.Look != nil {
 		snap.began, snap.runners = s.Look.Began, s.Look.Runners
 	}

@@ -95,6 +95,7 @@ func (p *pass) readState(ctx context.Context) error {
 	p.state.Config = config
 	p.state.Minimum, p.state.Gate = p.gate(ctx, config, id)
 	p.ask(ctx, id)
+	p.noteOffline(look)
 	p.claim(look)
 	return nil
 }
@@ -140,6 +141,24 @@ func (p *pass) ask(ctx context.Context, id LookID) {
 		})
 	}
 	runs.Wait()
+}
+
+// noteOffline keeps since when registrations are listed as offline. A look that is missing ends that: a server that was away has
+// not heard of anybody.
+func (p *pass) noteOffline(look *server.Look) {
+	since := map[int64]time.Time{}
+	if look != nil {
+		for id, r := range look.Runners {
+			if r.Status != api.RunnerOffline {
+				continue
+			}
+			since[id] = look.Began
+			if t, ok := p.memory.offline[id]; ok {
+				since[id] = t
+			}
+		}
+	}
+	p.memory.offline, p.state.Offline = since, since
 }
 
 // claim the jobs that are for this pool.

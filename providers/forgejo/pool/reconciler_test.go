@@ -159,6 +159,37 @@ func TestAListThatLeavesARunnerOut(t *testing.T) {
 	}
 }
 
+// TestARunnerThatIsLostGivesWay once it was offline for long, unless it was the server that was away.
+func TestARunnerThatIsLostGivesWay(t *testing.T) {
+	w := newWorld(t, func(s *steading.RunnerPoolSpec) { s.MaxRunners = 1 })
+	w.queue(1)
+	w.look()
+	i := w.have(1)[0]
+	w.register(&i)
+	i.Status.AtProvider.OnlineTime = new(metav1.NewTime(w.clock.Now()))
+	w.must(w.kube.Status().Update(context.Background(), &i))
+	looks := int(silent / (30 * time.Second))
+	for range looks {
+		w.look()
+	}
+	w.must(w.forgejo.SetFault(forgejo.Fault{Kind: forgejo.FaultUnavailable}))
+	w.failedLook()
+	w.forgejo.UnsetFaults("", forgejo.FaultUnavailable)
+	for n := range looks + 1 {
+		if w.have(1)[0].Spec.ForProvider.Drain {
+			t.Fatalf("it is drained after %d looks", n)
+		}
+		w.look()
+	}
+	if !w.have(1)[0].Spec.ForProvider.Drain {
+		t.Error("it holds the slot that a job waits for")
+	}
+	w.pass()
+	if o := w.written().Status.AtProvider; o.Available != 0 {
+		t.Errorf("%d are available", o.Available)
+	}
+}
+
 func TestARunnerThatIsGoneIsMadeUpFor(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)

@@ -14,6 +14,9 @@ import (
 // hold it for ever.
 const stuck = 5 * time.Minute
 
+// silent is how long a runner that was online may be offline and still be counted on.
+const silent = 5 * time.Minute
+
 // judged reports whether a runner has a verdict.
 func judged(i *forgejov1.RunnerInstance) bool {
 	p := i.Status.AtProvider.Phase
@@ -42,6 +45,7 @@ type snapshot struct {
 	began   time.Time
 	runners map[int64]api.Runner
 	gone    map[int64]bool
+	offline map[int64]time.Time
 }
 
 // listed is the registration of a runner as the look has it. Elsewhere the same number is another's.
@@ -76,13 +80,21 @@ func (s snapshot) available(i *forgejov1.RunnerInstance) bool {
 	case o.ActiveTime != nil && s.before(o.ActiveTime.Time):
 		return false
 	case ok:
-		return r.Status != api.RunnerActive
+		return r.Status != api.RunnerActive && !s.lost(i)
 	case s.since(i):
 		return true
 	default:
 		// It was left out, or it took its job and is gone.
 		return !judged(i) && !s.gone[o.Registration.ID]
 	}
+}
+
+// lost reports whether a runner that was online is not heard of any more, as of a machine that stands still, or of a node that
+// cannot reach the server.
+func (s snapshot) lost(i *forgejov1.RunnerInstance) bool {
+	r, _, ok := s.listed(i)
+	since, offline := s.offline[r.ID]
+	return ok && offline && i.Status.AtProvider.OnlineTime != nil && s.began.Sub(since) >= silent
 }
 
 // since reports whether a runner was registered since the look, and so could take any job that the look saw.

@@ -24,6 +24,7 @@ type walk struct {
 	spec    steading.RunnerPoolSpec
 	queue   []api.Job
 	online  map[int64]api.RunnerStatus // by registration
+	offline map[int64]time.Time        // since when looks list it so
 	pool    []forgejov1.RunnerInstance
 	look    *server.Look
 	jobs    []api.Job
@@ -33,6 +34,8 @@ type walk struct {
 	// listed and free are what was true when the look was taken.
 	free int
 	made int
+	// drained are the runners that were, in all.
+	drained int
 }
 
 func newWalk(t *testing.T, seed uint64) *walk {
@@ -57,7 +60,7 @@ func (w *walk) id() int64 {
 // step of one of the parts.
 func (w *walk) step() {
 	w.now = w.now.Add(time.Duration(1+w.rnd.IntN(3)) * time.Second)
-	switch w.rnd.IntN(8) {
+	switch w.rnd.IntN(9) {
 	case 0:
 		for range w.rnd.IntN(4) {
 			w.queue = append(w.queue, job(w.id(), func(j *api.Job) { j.OwnerID = int64(w.rnd.IntN(3)) }))
@@ -72,6 +75,8 @@ func (w *walk) step() {
 		w.finish()
 	case 5:
 		w.judge()
+	case 6:
+		w.lose()
 	default:
 		w.decide()
 	}
@@ -83,9 +88,16 @@ func (w *walk) takeALook() {
 		number = w.look.Number + 1
 	}
 	states := map[int64]api.RunnerStatus{}
+	since := map[int64]time.Time{}
 	for id, s := range w.online {
-		states[id] = s
+		if states[id] = s; s == api.RunnerOffline {
+			since[id] = w.now
+			if t, ok := w.offline[id]; ok {
+				since[id] = t
+			}
+		}
 	}
+	w.offline = since
 	// History goes.
 	w.pool = slices.DeleteFunc(w.pool, func(i forgejov1.RunnerInstance) bool {
 		return judged(&i) && w.now.Sub(i.Status.AtProvider.CompletionTime.Time) > 10*time.Second
@@ -95,7 +107,7 @@ func (w *walk) takeALook() {
 	w.free, w.made = w.canTake(), 0
 }
 
-// canTake are the runners that can take any job, or one that waits.
+// canTake are the runners that can take any job, or one that waits. One that was lost for long is not counted on.
 func (w *walk) canTake() int {
 	waiting, n := map[jobKey]bool{}, 0
 	for _, j := range w.jobs {
@@ -104,7 +116,10 @@ func (w *walk) canTake() int {
 	for k := range w.pool {
 		i := &w.pool[k]
 		reg := i.Status.AtProvider.Registration
-		if judged(i) || reg != nil && w.online[reg.ID] != api.RunnerIdle && w.online[reg.ID] != api.RunnerOffline {
+		if judged(i) || i.Spec.ForProvider.Drain || reg != nil && w.online[reg.ID] != api.RunnerIdle && w.online[reg.ID] != api.RunnerOffline {
+			continue
+		}
+		if reg != nil && i.Status.AtProvider.OnlineTime != nil && w.online[reg.ID] == api.RunnerOffline && w.now.Sub(w.offline[reg.ID]) >= silent {
 			continue
 		}
 		if j := i.Spec.ForProvider.Job; w.spec.Assignment == steading.AssignTargeted && j != nil && !waiting[keyOf(*j)] {
@@ -140,6 +155,15 @@ func (w *walk) register() {
 	}
 }
 
+// lose a runner that waits for a job, and let some time go by. It may come back.
+func (w *walk) lose() {
+	w.now = w.now.Add(time.Duration(w.rnd.IntN(60)) * time.Second)
+	if i := w.pick(func(i *forgejov1.RunnerInstance) bool { return w.state(i) == api.RunnerIdle }); i != nil {
+		i.Status.AtProvider.OnlineTime = new(metav1.NewTime(w.now))
+		w.online[i.Status.AtProvider.Registration.ID] = api.RunnerOffline
+	}
+}
+
 // takeJob as the server has it: a targeted runner its own, others the oldest.
 func (w *walk) takeJob() {
 	i := w.pick(func(i *forgejov1.RunnerInstance) bool {
@@ -165,7 +189,17 @@ func (w *walk) finish() {
 	}
 }
 
+// judge a runner that is gone, or that is drained and has no job.
 func (w *walk) judge() {
+	if i := w.pick(func(i *forgejov1.RunnerInstance) bool {
+		return i.Spec.ForProvider.Drain && w.state(i) != api.RunnerActive
+	}); i != nil {
+		if reg := i.Status.AtProvider.Registration; reg != nil {
+			delete(w.online, reg.ID)
+		}
+		ended(forgejov1.Drained, w.now.Sub(epoch))(i)
+		return
+	}
 	i := w.pick(func(i *forgejov1.RunnerInstance) bool {
 		return i.Status.AtProvider.Registration != nil && w.state(i) == ""
 	})
@@ -193,9 +227,14 @@ func (w *walk) gone() map[int64]bool {
 
 func (w *walk) decide() {
 	d := Decide(State{
-		Now: w.now, Settings: w.spec, Minimum: int(w.spec.MinRunners), Look: w.look, Gone: w.gone(), Jobs: w.jobs, Instances: w.pool, Plan: w.plan,
+		Now: w.now, Settings: w.spec, Minimum: int(w.spec.MinRunners), Look: w.look, Gone: w.gone(), Offline: w.offline, Jobs: w.jobs,
+		Instances: w.pool, Plan: w.plan,
 	})
 	w.plan = d.Plan
+	for _, name := range d.Drain {
+		w.pool[slices.IndexFunc(w.pool, func(i forgejov1.RunnerInstance) bool { return i.Name == name })].Spec.ForProvider.Drain = true
+		w.drained++
+	}
 	for _, want := range d.Spawn {
 		i := instance(fmt.Sprintf("acme-linux-%08d", w.id()))
 		i.Spec.ForProvider.Config = configOf(w.spec, "")
@@ -255,6 +294,7 @@ func (w *walk) settle() {
 // TestNeverTooManyAndAlwaysEnough, in any order of things: never more runners than max, never a second one for a job that was
 // polled twice, all jobs served in the end, and the spares there (the seed's arithmetic; ARC#4138, ARC#4374, ARC#3200).
 func TestNeverTooManyAndAlwaysEnough(t *testing.T) {
+	drained := 0
 	for seed := range uint64(100) {
 		w := newWalk(t, seed)
 		for range 300 {
@@ -271,5 +311,9 @@ func TestNeverTooManyAndAlwaysEnough(t *testing.T) {
 		if w.spec.Assignment == steading.AssignAny && w.canTake() < int(w.spec.MinRunners) {
 			t.Fatalf("seed %d: %d runners are ready, and the minimum is %d", seed, w.canTake(), w.spec.MinRunners)
 		}
+		drained += w.drained
+	}
+	if drained == 0 {
+		t.Error("no runner that was lost had to give way")
 	}
 }
