@@ -16,6 +16,8 @@ import (
 type State struct {
 	Now      time.Time
 	Settings steading.RunnerPoolSpec
+	// Generation of the settings.
+	Generation int64
 	// Minimum that counts now, by the schedule.
 	Minimum int
 	// Gate keeps runners from being made. Nil: nothing does.
@@ -56,6 +58,8 @@ type Decision struct {
 	Delete []string
 	// Plan that is left.
 	Plan Plan
+	// Again is whether another look is needed: the settings changed, and what was left of this one was by the former.
+	Again bool
 	// Live, Available and Active runners, before anything is done.
 	Live, Available, Active int
 	// Waiting are the jobs that wait, less those that runners took since the look.
@@ -73,17 +77,12 @@ func Decide(s State) Decision {
 	if s.Look == nil {
 		return d
 	}
-	if id := (LookID{Session: s.Session, Number: s.Look.Number}); d.Plan.Look != id {
-		wants, idle := plan(s, snap)
-		d.Plan = Plan{Look: id, Wants: wants}
-		if s.Gate == nil {
-			idle = append(idle, lost(s, snap, len(wants))...)
-		}
-		for _, name := range idle {
-			if !slices.Contains(d.Drain, name) {
-				d.Drain = append(d.Drain, name)
-			}
-		}
+	switch id := (LookID{Session: s.Session, Number: s.Look.Number}); {
+	case d.Plan.Look != id:
+		d.plan(s, snap, id)
+	case d.Plan.Generation != s.Generation:
+		// To plan by the same look twice might make two runners for a job.
+		d.Plan, d.Again = Plan{Look: id, Generation: s.Generation}, true
 	}
 	if s.Gate == nil {
 		d.Spawn, d.Plan = d.Plan.take(s, int(s.Settings.MaxRunners)-d.Live)
@@ -94,6 +93,20 @@ func Decide(s State) Decision {
 		}
 	}
 	return d
+}
+
+// plan by a look that was not planned by.
+func (d *Decision) plan(s State, snap snapshot, id LookID) {
+	wants, idle := plan(s, snap)
+	d.Plan = Plan{Look: id, Generation: s.Generation, Wants: wants}
+	if s.Gate == nil {
+		idle = append(idle, lost(s, snap, len(wants))...)
+	}
+	for _, name := range idle {
+		if !slices.Contains(d.Drain, name) {
+			d.Drain = append(d.Drain, name)
+		}
+	}
 }
 
 // takenSince counts the jobs which the look saw waiting and that runners of the pool took since.

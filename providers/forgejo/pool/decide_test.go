@@ -174,6 +174,31 @@ func TestAFreedSlotTakesWhatIsLeftOfTheLook(t *testing.T) {
 	}
 }
 
+// TestWhatIsLeftOfALookIsBySettingsOfThen: once they change, nothing is made of it, and another look is asked for, once.
+func TestWhatIsLeftOfALookIsBySettingsOfThen(t *testing.T) {
+	s := State{
+		Now: epoch, Generation: 1, Settings: settings(func(s *steading.RunnerPoolSpec) { s.MaxRunners = 2 }), Look: look(nil), Jobs: jobs(5),
+		Instances: group(2, activeSince(-time.Minute)),
+	}
+	left := Decide(s)
+	if len(left.Spawn) != 0 || left.Unserved != 5 || left.Again {
+		t.Fatalf("at max it is decided %+v", left)
+	}
+	s.Plan, s.Generation, s.Settings.Labels, s.Jobs, s.Instances = left.Plan, 2, []string{"arm"}, nil, nil
+	edited := Decide(s)
+	if len(edited.Spawn) != 0 || !edited.Again {
+		t.Errorf("with other labels it is decided %+v", edited)
+	}
+	s.Plan = edited.Plan
+	if same := Decide(s); len(same.Spawn) != 0 || same.Again {
+		t.Errorf("by the same settings it is decided %+v", same)
+	}
+	s.Look, s.Jobs, s.Generation = &server.Look{Number: 2, Began: epoch}, jobs(1), 3
+	if next := Decide(s); len(next.Spawn) != 1 || next.Again {
+		t.Errorf("by the next look it is decided %+v", next)
+	}
+}
+
 func TestAGateHoldsRunnersBackAndLetsThemGo(t *testing.T) {
 	s := State{Now: epoch, Settings: settings(), Look: look(nil), Jobs: jobs(2), Gate: &Gate{Reason: steading.ReasonBackingOff, Message: "backing off"}}
 	held := Decide(s)

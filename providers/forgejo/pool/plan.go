@@ -10,10 +10,12 @@ import (
 	"github.com/steading-dev/steading/providers/forgejo/api"
 )
 
-// A Plan is what one look found missing, less what was made of it since.
+// A Plan is what one look found missing by the settings of then, less what was made of it since.
 type Plan struct {
 	// Look that it is of. Zero: none.
 	Look LookID
+	// Generation of the settings that it is by.
+	Generation int64
 	// Wants that are left.
 	Wants []Want
 }
@@ -114,7 +116,7 @@ func (p Plan) take(s State, room int) (taken []Want, rest Plan) {
 		wants = fair(wants, runningBy(s))
 	}
 	n := min(max(0, room), len(wants))
-	return wants[:n:n], Plan{Look: p.Look, Wants: wants[n:]}
+	return wants[:n:n], Plan{Look: p.Look, Generation: p.Generation, Wants: wants[n:]}
 }
 
 // runningBy counts the runners that hold a slot by the owner of the job that they were made for.

@@ -87,7 +87,9 @@ func (p *pass) list(ctx context.Context, c client.Reader) ([]forgejov1.RunnerIns
 func (p *pass) readState(ctx context.Context) error {
 	settings := p.runner.Spec.ForProvider.Settings
 	look, id := p.look()
-	p.state = State{Now: p.now, Settings: settings, Look: look, Session: id.Session, Instances: p.instances, Plan: p.memory.plan}
+	p.state = State{
+		Now: p.now, Settings: settings, Generation: p.runner.Generation, Look: look, Session: id.Session, Instances: p.instances, Plan: p.memory.plan,
+	}
 	config, err := p.readConfig(ctx)
 	if err != nil {
 		return err

@@ -143,6 +143,9 @@ func (p *pass) run(ctx context.Context) error {
 	p.decision = Decide(p.state)
 	p.memory.read = p.memory.read || p.memory.plan.Look != p.decision.Plan.Look
 	p.memory.plan = p.decision.Plan
+	if p.decision.Again {
+		p.session.Again()
+	}
 	return p.act(ctx)
 }
 

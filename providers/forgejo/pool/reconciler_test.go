@@ -504,6 +504,22 @@ func TestAnEditDrainsWhatItMust(t *testing.T) {
 	w.have(2)
 }
 
+// TestAnEditAsksForALook: it does not take the interval until it counts.
+func TestAnEditAsksForALook(t *testing.T) {
+	w := newWorld(t, func(s *steading.RunnerPoolSpec) { s.PollIntervalSeconds = 3600 })
+	w.look()
+	w.edit(func(s *steading.RunnerPoolSpec) { s.MinRunners = 2 })
+	w.pass()
+	w.have(0)
+	w.clock.Step(2 * time.Second)
+	w.until("the server is looked at", func() bool {
+		l, ok := w.session().Look()
+		return ok && l.Number > w.looked
+	})
+	w.pass()
+	w.have(2)
+}
+
 func TestHistoryIsDeletedBeyondItsLimits(t *testing.T) {
 	w := newWorld(t, func(s *steading.RunnerPoolSpec) { s.SuccessfulJobsHistoryLimit = 1 })
 	w.queue(2)
