@@ -320,6 +320,30 @@ func TestTemplatesAreRefusedByField(t *testing.T) {
 			of:     instance(t, vm(t, "spec: {template: {metadata: {labels: {steading.dev/pool: x}}, spec: {domain: {devices: {}}}}}")),
 			want:   "spec.vm.template.spec.template.metadata.labels: steading.dev/pool is a label that is added: leave it out",
 		},
+		"PodNetwork": {
+			reason: "a network of another namespace is another tenant's",
+			of:     instance(t, pod(t, "metadata: {annotations: {k8s.v1.cni.cncf.io/networks: 'own, tenant-other/lan@eth1'}}\nspec: {containers: [{name: job, image: alpine}]}")),
+			want:   "spec.pod.template.metadata.annotations[k8s.v1.cni.cncf.io/networks]: the network lan@eth1 is of namespace tenant-other: use one of the job namespace",
+		},
+		"PodNetworkInJSON": {
+			reason: "in the other way to write it",
+			of:     instance(t, pod(t, `metadata: {annotations: {v1.multus-cni.io/default-network: '[{"name": "lan", "namespace": "tenant-other", "mac": "02:00:00:00:00:01"}]'}}`+"\nspec: {containers: [{name: job, image: alpine}]}")),
+			want:   "spec.pod.template.metadata.annotations[v1.multus-cni.io/default-network]: the network lan is of namespace tenant-other: use one of the job namespace",
+		},
+		"OwnPodNetworks": {
+			reason: "those of the job namespace may be named with it",
+			of:     instance(t, pod(t, `metadata: {annotations: {k8s.v1.cni.cncf.io/networks: 'a, acme-ci/b', v1.multus-cni.io/default-network: '[{"name": "c", "namespace": "acme-ci"}, {"name": "d"}]'}}`+"\nspec: {containers: [{name: job, image: alpine}]}")),
+		},
+		"MachineNetwork": {
+			reason: "a machine is no other",
+			of:     instance(t, vm(t, "spec: {template: {spec: {domain: {devices: {}}, networks: [{name: a, multus: {networkName: acme-ci/a}}, {name: b, multus: {networkName: tenant-other/lan}}]}}}")),
+			want:   "spec.vm.template.spec.template.spec.networks[1].multus.networkName: the network lan is of namespace tenant-other: use one of the job namespace",
+		},
+		"MachinesPodNetwork": {
+			reason: "nor is the pod that it runs in",
+			of:     instance(t, vm(t, "spec: {template: {metadata: {annotations: {k8s.v1.cni.cncf.io/networks: tenant-other/lan}}, spec: {domain: {devices: {}}}}}")),
+			want:   "spec.vm.template.spec.template.metadata.annotations[k8s.v1.cni.cncf.io/networks]: the network lan is of namespace tenant-other: use one of the job namespace",
+		},
 		"PlainVM": {reason: "it is all right", of: instance(t, vm(t, plainVM))},
 	}
 	for name, tc := range cases {

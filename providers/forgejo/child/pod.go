@@ -44,6 +44,9 @@ func job(mg *v1alpha1.RunnerInstance, uuid string) (*batchv1.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := ownNetworks(podField+".metadata.annotations", t.Annotations, c.JobNamespace); err != nil {
+		return nil, err
+	}
 	merge(t, mg, uuid)
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: Job.GroupVersion().String(), Kind: Job.Kind},

@@ -30,6 +30,9 @@ func virtualMachine(mg *v1alpha1.RunnerInstance) (*unstructured.Unstructured, er
 	if err != nil {
 		return nil, err
 	}
+	if err := m.ownNetworks(mg.Spec.ForProvider.Config.JobNamespace); err != nil {
+		return nil, err
+	}
 	if err := m.merge(mg); err != nil {
 		return nil, errors.Wrap(err, "cannot make a virtual machine of its template")
 	}
@@ -97,6 +100,19 @@ func (m *machine) usableVolumes(disk string) error {
 		return refused(vmField+".spec.template.spec.domain.devices.disks["+disk+"]", "it is the disk of the credentials, and has to be a cdrom")
 	}
 	return nil
+}
+
+// ownNetworks are in the job namespace, whether the machine or its pod is attached to them.
+func (m *machine) ownNetworks(namespace string) error {
+	for i, n := range m.Spec.Template.Spec.Networks {
+		if n.Multus == nil {
+			continue
+		}
+		if of := networkNamed(n.Multus.NetworkName); of.Namespace != "" && of.Namespace != namespace {
+			return refusedNetwork(fmt.Sprintf("%s.spec.template.spec.networks[%d].multus.networkName", vmField, i), of)
+		}
+	}
+	return ownNetworks(vmField+".spec.template.metadata.annotations", m.Spec.Template.ObjectMeta.Annotations, namespace)
 }
 
 func (m *machine) disk(name string) *kubevirtv1.Disk {
