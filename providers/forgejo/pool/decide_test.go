@@ -293,6 +293,44 @@ func TestSurplusIsRetired(t *testing.T) {
 	}
 }
 
+// TestSparesAreRenewed, one at a time, before a job that they took late would be cut short; but none that is needed at once, and
+// none while another one is not there yet.
+func TestSparesAreRenewed(t *testing.T) {
+	const a, b = "acme-linux-00000001", "acme-linux-00000002"
+	made := func(ago time.Duration) func(*forgejov1.RunnerInstance) {
+		return func(i *forgejov1.RunnerInstance) { i.CreationTimestamp = metav1.NewTime(epoch.Add(-ago)) }
+	}
+	half := 11400 * time.Second / 2
+	online, old := onlineSince(-time.Minute), made(half)
+	cases := map[string]struct {
+		reason    string
+		waiting   int
+		minimum   int
+		gate      *Gate
+		instances []forgejov1.RunnerInstance
+		states    map[int64]api.RunnerStatus
+		want      []string
+	}{
+		"Old":        {reason: "it is past half of its life", minimum: 1, instances: group(1, online, old), states: states(1, api.RunnerIdle), want: []string{a}},
+		"Young":      {reason: "it is not", minimum: 1, instances: group(1, online, made(half-time.Second)), states: states(1, api.RunnerIdle)},
+		"OneAtATime": {reason: "the others wait for jobs meanwhile", minimum: 2, instances: append(group(1, online, old), group(2, online, made(half+time.Second))[1]), states: states(2, api.RunnerIdle), want: []string{b}},
+		"Surplus":    {reason: "one that is kept beyond the minimum is not made up for", instances: group(1, online, old), states: states(1, api.RunnerIdle)},
+		"Queue":      {reason: "a job waits for it", waiting: 1, minimum: 1, instances: group(2, online, old), states: states(2, api.RunnerIdle)},
+		"Starting":   {reason: "the one before it is not made up for yet", minimum: 2, instances: append(group(1, online, old), group(2)[1]), states: map[int64]api.RunnerStatus{1: api.RunnerIdle, 2: api.RunnerOffline}},
+		"Lacking":    {reason: "nor is it here", minimum: 2, instances: group(1, online, old), states: states(1, api.RunnerIdle)},
+		"Active":     {reason: "it has a job", instances: group(1, online, old), states: states(1, api.RunnerActive)},
+		"Gated":      {reason: "none would be made in its place", minimum: 1, gate: &Gate{}, instances: group(1, online, old), states: states(1, api.RunnerIdle)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := State{Now: epoch, Settings: settings(), Gate: tc.gate, Minimum: tc.minimum, Look: look(tc.states), Jobs: jobs(tc.waiting), Instances: tc.instances}
+			if diff := cmp.Diff(tc.want, Decide(s).Drain); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestTargetedRunnersAndSpares(t *testing.T) {
 	targeted := func(i *forgejov1.RunnerInstance) { i.Spec.ForProvider.Config.Assignment = steading.AssignTargeted }
 	cases := map[string]struct {

@@ -41,5 +41,5 @@ func unheard(i *forgejov1.RunnerInstance, now time.Time) bool {
 
 // overdue reports whether a runner has lived for as long as it may.
 func overdue(i *forgejov1.RunnerInstance, now time.Time) bool {
-	return now.Sub(i.CreationTimestamp.Time) >= time.Duration(i.Spec.ForProvider.Config.JobTimeoutSeconds)*time.Second
+	return now.Sub(i.CreationTimestamp.Time) >= lifetime(i)
 }

@@ -45,7 +45,26 @@ func plan(s State, snap snapshot) (wants []Want, idle []string) {
 	taken := min(len(free), len(uncovered))
 	wants = uncovered[taken:]
 	spares := s.Minimum - (len(free) - taken)
-	return append(slices.Clip(wants), make([]Want, max(0, spares))...), surplus(s, snap, free, -spares)
+	idle = surplus(s, snap, free, -spares)
+	if taken == 0 && spares == 0 {
+		idle = aged(s, snap, free)
+	}
+	return append(slices.Clip(wants), make([]Want, max(0, spares))...), idle
+}
+
+// aged is the oldest of the spares, all of them idle, when it is past half of its life: a job that it took now might not have the
+// time that jobs have. The next look makes up for it.
+func aged(s State, snap snapshot, free []*forgejov1.RunnerInstance) []string {
+	if s.Gate != nil || len(free) == 0 || slices.ContainsFunc(free, func(i *forgejov1.RunnerInstance) bool { return !snap.idle(i) }) {
+		return nil
+	}
+	oldest := slices.MinFunc(free, func(a, b *forgejov1.RunnerInstance) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	if half := lifetime(oldest) / 2; s.Now.Sub(oldest.CreationTimestamp.Time) < half {
+		return nil
+	}
+	return []string{oldest.Name}
 }
 
 // surplus of so many runners are those of the free ones that wait for a job for longer than the pool keeps such, the longest
@@ -55,10 +74,7 @@ func surplus(s State, snap snapshot, free []*forgejov1.RunnerInstance, n int) []
 		return nil
 	}
 	free = slices.DeleteFunc(slices.Clone(free), func(i *forgejov1.RunnerInstance) bool {
-		r, _, ok := snap.listed(i)
-		online := i.Status.AtProvider.OnlineTime
-		return judged(i) || snap.busy(i) || !ok || r.Status != api.RunnerIdle || online == nil ||
-			s.Now.Sub(online.Time) < time.Duration(s.Settings.IdleTimeoutSeconds)*time.Second
+		return !snap.idle(i) || s.Now.Sub(i.Status.AtProvider.OnlineTime.Time) < time.Duration(s.Settings.IdleTimeoutSeconds)*time.Second
 	})
 	slices.SortFunc(free, func(a, b *forgejov1.RunnerInstance) int {
 		return cmp.Or(a.Status.AtProvider.OnlineTime.Compare(b.Status.AtProvider.OnlineTime.Time), cmp.Compare(a.Name, b.Name))

@@ -32,6 +32,11 @@ func live(i *forgejov1.RunnerInstance, now time.Time) bool {
 	return !o.Released && o.CompletionTime != nil && now.Sub(o.CompletionTime.Time) < stuck
 }
 
+// lifetime of a runner, from its making on.
+func lifetime(i *forgejov1.RunnerInstance) time.Duration {
+	return time.Duration(i.Spec.ForProvider.Config.JobTimeoutSeconds) * time.Second
+}
+
 // inHand reports whether a runner had a job in hand when it was heard of last. One that had one is not given another.
 func inHand(i *forgejov1.RunnerInstance) bool {
 	o := i.Status.AtProvider
@@ -87,6 +92,12 @@ func (s snapshot) available(i *forgejov1.RunnerInstance) bool {
 		// It was left out, or it took its job and is gone.
 		return !judged(i) && !s.gone[o.Registration.ID]
 	}
+}
+
+// idle reports whether a runner was there and waited for a job when the look began, and has none that is known of since.
+func (s snapshot) idle(i *forgejov1.RunnerInstance) bool {
+	r, _, ok := s.listed(i)
+	return ok && r.Status == api.RunnerIdle && !judged(i) && !s.busy(i) && i.Status.AtProvider.OnlineTime != nil
 }
 
 // lost reports whether a runner that was online is not heard of any more, as of a machine that stands still, or of a node that
