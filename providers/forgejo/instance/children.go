@@ -27,7 +27,7 @@ type children struct {
 	cached, uncached client.Reader
 }
 
-// state of a runner's child.
+// state of a runner's child. In a namespace that goes there is none: the right to read it goes with it too.
 func (c children) state(ctx context.Context, mg *v1alpha1.RunnerInstance) (child.State, error) {
 	var (
 		s   child.State
@@ -38,7 +38,10 @@ func (c children) state(ctx context.Context, mg *v1alpha1.RunnerInstance) (child
 	} else {
 		s, err = c.job(ctx, mg)
 	}
-	if err != nil {
+	switch {
+	case err != nil && c.namespaceGoing(ctx, mg):
+		return child.Gone(), nil
+	case err != nil:
 		return child.State{}, errors.Wrapf(err, "cannot read what the runner runs in, %s", child.Key(mg))
 	}
 	if made := mg.Status.AtProvider.Child; made != nil && s.Phase != child.Missing && s.UID != made.UID {

@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
 	"github.com/steading-dev/steading/apis/names"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
 	"github.com/steading-dev/steading/test/fakes/forgejo"
@@ -179,6 +181,63 @@ func TestTheJobNamespaceGoes(t *testing.T) {
 			t.Errorf("judged %t: the record stays", judged)
 		}
 	}
+}
+
+// TestTheJobNamespaceGoesUnderAPool that stays: the right to read what is there goes with it, and what was there has ended.
+func TestTheJobNamespaceGoesUnderAPool(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change []func(*v1alpha1.RunnerInstance)
+		judged bool
+		want   v1alpha1.RunnerReason
+	}{
+		"Pod":    {reason: "its Job went with the namespace", want: v1alpha1.RunnerExited},
+		"Judged": {reason: "what it ran in need not be stopped any more", judged: true, want: v1alpha1.RunnerConsumed},
+		"VM":     {reason: "its machine went with the namespace", change: []func(*v1alpha1.RunnerInstance){boots}, want: v1alpha1.RunnerExited},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.runner(tc.change...)
+			w.converge()
+			if w.job() != nil {
+				w.podRuns()
+			} else {
+				w.guest(kubevirtv1.Running)
+			}
+			w.connect()
+			w.later(time.Second)
+			if tc.judged {
+				must(t, w.forgejo.DeleteRunner(w.registrations()[0].ID))
+				w.later(time.Second)
+			}
+			w.closeNamespace()
+			w.later(grace)
+			if st := w.status(); st.Reason != tc.want || !st.Released {
+				t.Errorf("%s: %+v", tc.reason, st)
+			}
+			if r := w.registrations(); len(r) > 0 {
+				t.Errorf("%s: registrations are left: %+v", tc.reason, r)
+			}
+		})
+	}
+}
+
+// closeNamespace of the job: what is in it goes, and then the right to do anything there.
+func (w *world) closeNamespace() {
+	w.t.Helper()
+	if j := w.job(); j != nil {
+		w.killPods()
+		must(w.t, w.Delete(w.t.Context(), j))
+	}
+	must(w.t, w.Delete(w.t.Context(), read[corev1.Namespace](w, client.ObjectKey{Name: inJob.Namespace})))
+	w.hide = func(k client.ObjectKey) error {
+		if k.Namespace != inJob.Namespace {
+			return nil
+		}
+		return kerrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, k.Name, errors.New("no right"))
+	}
+	w.refuse = func(_ string, o client.Object) error { return w.hide(client.ObjectKeyFromObject(o)) }
 }
 
 // TestAChildThatDoesNotGo holds its record for a while, since it may run; then not.

@@ -78,8 +78,9 @@ type world struct {
 	vmi *kubevirtv1.VirtualMachineInstance
 	// unserved is whether the API server has no KubeVirt.
 	unserved bool
-	// refuse answers a write to the API server in its place.
+	// refuse answers a write to the API server in its place, and hide a read that no cache answers.
 	refuse func(verb string, o client.Object) error
+	hide   func(k client.ObjectKey) error
 
 	// calls that changed anything, in order.
 	calls []string
@@ -197,6 +198,11 @@ type uncached struct{ w *world }
 func (u uncached) Get(ctx context.Context, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	_, kind, _ := strings.Cut(fmt.Sprintf("%T", o), ".")
 	u.w.requests = append(u.w.requests, "get "+kind)
+	if u.w.hide != nil {
+		if err := u.w.hide(k); err != nil {
+			return err
+		}
+	}
 	return u.w.Get(ctx, k, o, opts...)
 }
 
