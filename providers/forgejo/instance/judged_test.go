@@ -298,6 +298,29 @@ func TestVerdictsOnRunners(t *testing.T) {
 	}
 }
 
+// TestALogIsKept: a kubelet says that a container ended before its pod has, and a Job that is suspended then deletes the pod.
+func TestALogIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.ready()
+	w.pod(corev1.PodRunning, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, StartedAt: metav1.NewTime(w.clock.Now())}})
+	if again := w.converge(); again > grace {
+		t.Errorf("it is looked at again in %s", again)
+	}
+	if st := w.status(); st.Reason != v1alpha1.RunnerExited || st.Released {
+		t.Fatalf("it ended, and its pod did not: %+v", st)
+	}
+	w.clock.Step(grace - time.Second)
+	w.converge()
+	if slices.Contains(w.calls, "patch Job") {
+		t.Error("it was stopped while it ended")
+	}
+	w.clock.Step(time.Second)
+	w.converge()
+	if !slices.Contains(w.calls, "patch Job") {
+		t.Error("a container beside it may run on, and was not stopped")
+	}
+}
+
 // killPods is what the Job's controller does when a Job is suspended.
 func (w *world) killPods() {
 	w.t.Helper()

@@ -64,13 +64,14 @@ func (e *external) deregister(ctx context.Context, mg *v1alpha1.RunnerInstance) 
 	return nil
 }
 
-// quiet stops what still runs a while after the verdict, and reports whether nothing does.
+// quiet stops what still runs a while after the verdict, and reports whether nothing does. A kubelet says that a container ended
+// before it says so of the pod: one that was stopped in between would be deleted, and its log with it.
 func (e *external) quiet(ctx context.Context, mg *v1alpha1.RunnerInstance) (bool, error) {
 	s, err := e.children.state(ctx, mg)
 	if err != nil || s.Quiet {
 		return s.Quiet, err
 	}
-	if left := grace - e.o.Clock.Since(mg.Status.AtProvider.CompletionTime.Time); left > 0 && s.Phase == child.Running {
+	if left := grace - e.o.Clock.Since(mg.Status.AtProvider.CompletionTime.Time); left > 0 && s.Phase != child.Starting {
 		kit.After(ctx, left)
 		return false, nil
 	}
