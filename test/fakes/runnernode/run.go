@@ -96,6 +96,13 @@ func (n *Node) live(ctx context.Context, r *run) ending {
 	if err != nil {
 		return ending{notStarted, "StartError", err.Error()}
 	}
+	e := n.run(ctx, r, o, kind)
+	n.report(ctx, r.pod, exiting(r.pod, e))
+	return e
+}
+
+// run the runner, and say that it runs.
+func (n *Node) run(ctx context.Context, r *run, o onejob.Options, kind FaultKind) ending {
 	defer n.counted(r.pod.Name)() // Before anybody reads that it runs.
 	n.report(ctx, r.pod, running(r.pod))
 	if kind == FaultExits {

@@ -56,15 +56,22 @@ func running(pod *corev1.Pod) corev1.PodStatus {
 	return s
 }
 
+// exiting is a pod whose runner ended a moment ago: a kubelet says so of the containers, and of the pod once it took it down.
+func exiting(pod *corev1.Pod, e ending) corev1.PodStatus {
+	s := status(corev1.PodRunning, corev1.ConditionTrue, corev1.ConditionFalse)
+	s.InitContainerStatuses = each(pod.Spec.InitContainers, exited(ending{reason: "Completed"}))
+	s.ContainerStatuses = each(pod.Spec.Containers, exited(e))
+	return s
+}
+
 // terminated is a pod whose runner ended.
 func terminated(pod *corev1.Pod, e ending) corev1.PodStatus {
 	phase := corev1.PodSucceeded
 	if e.code != 0 {
 		phase = corev1.PodFailed
 	}
-	s := status(phase, corev1.ConditionTrue, corev1.ConditionFalse)
-	s.InitContainerStatuses = each(pod.Spec.InitContainers, exited(ending{reason: "Completed"}))
-	s.ContainerStatuses = each(pod.Spec.Containers, exited(e))
+	s := exiting(pod, e)
+	s.Phase = phase
 	return s
 }
 
