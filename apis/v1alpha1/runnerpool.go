@@ -103,9 +103,10 @@ type RunnerPoolSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	StartupTimeoutSeconds int32 `json:"startupTimeoutSeconds"`
 
-	// JobTimeoutSeconds is how long a runner may live, from its record's creation, spare time and start included; the
-	// backstop for what is wedged. Forgejo itself ends a job after three hours. Default 11400, three hours and ten minutes. A
-	// change drains the runners that are out, but for those with a job in hand.
+	// JobTimeoutSeconds is how long a runner may have its job, from when it was seen to have it; and before that, how long it
+	// may live without one, from its record's creation, start included. It is the backstop for what is wedged. Forgejo itself
+	// ends a job after three hours. Default 11400, three hours and ten minutes. A change drains the runners that are out, but
+	// for those with a job in hand.
 	// +optional
 	// +kubebuilder:default=11400
 	// +kubebuilder:validation:Minimum=60

@@ -88,7 +88,7 @@ type RunnerConfig struct {
 	Assignment steading.RunnerAssignment `json:"assignment"`
 	// StartupTimeoutSeconds is how long it may take until the server has seen it.
 	StartupTimeoutSeconds int32 `json:"startupTimeoutSeconds"`
-	// JobTimeoutSeconds is how long it may live.
+	// JobTimeoutSeconds is how long it may live without a job, and then with it.
 	JobTimeoutSeconds int32 `json:"jobTimeoutSeconds"`
 	// Pod it runs in, with the image that counts in runnerImage.
 	// +optional
@@ -149,7 +149,7 @@ const (
 	// JobGone ended since the one job that it was to take does not wait any more: it was cancelled, or another runner took it.
 	// Completed.
 	JobGone RunnerReason = "JobGone"
-	// JobTimeout lived longer than jobTimeoutSeconds. Failed.
+	// JobTimeout lived longer than jobTimeoutSeconds without a job, or with one. Failed.
 	JobTimeout RunnerReason = "JobTimeout"
 	// StartupTimeout was not registered or not seen by the server within startupTimeoutSeconds. Failed.
 	StartupTimeout RunnerReason = "StartupTimeout"

@@ -55,8 +55,8 @@ func job(mg *v1alpha1.RunnerInstance, uuid string) (*batchv1.Job, error) {
 			Completions:  ptr.To[int32](1),
 			Parallelism:  ptr.To[int32](1),
 			BackoffLimit: ptr.To[int32](0),
-			// Should the provider be away, this ends it.
-			ActiveDeadlineSeconds: ptr.To(int64(c.JobTimeoutSeconds)),
+			// Should the provider be away, this ends it: it may take its job at the end of its time without one.
+			ActiveDeadlineSeconds: ptr.To(2 * int64(c.JobTimeoutSeconds)),
 			Template:              *t,
 		},
 	}, nil

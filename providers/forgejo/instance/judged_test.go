@@ -162,9 +162,82 @@ func TestVerdictsOnRunners(t *testing.T) {
 			story: func(w *world) {
 				w.ready(func(mg *v1alpha1.RunnerInstance) { mg.Spec.ForProvider.Config.JobTimeoutSeconds = 120 })
 				w.take()
+				w.later(time.Second)
 				w.later(2 * time.Minute)
 			},
-			want: v1alpha1.JobTimeout, message: "it lived longer than jobTimeoutSeconds, 120", stopped: true,
+			want: v1alpha1.JobTimeout, message: "it had its job for longer than jobTimeoutSeconds, 120", stopped: true,
+		},
+		"JobTakenLate": {
+			reason: "the time of its job begins when it takes it, however long it waited for one",
+			story: func(w *world) {
+				w.ready(func(mg *v1alpha1.RunnerInstance) { mg.Spec.ForProvider.Config.JobTimeoutSeconds = 3600 })
+				w.later(59*time.Minute - time.Second)
+				w.connect()
+				task := w.take()
+				w.later(time.Second)
+				for range 29 {
+					w.report(task, "RESULT_UNSPECIFIED")
+					w.later(2 * time.Minute)
+				}
+				w.report(task, "RESULT_UNSPECIFIED")
+				w.later(2*time.Minute - time.Second)
+				if st := w.status(); st.Reason != "" {
+					w.t.Errorf("it has had its job for less than an hour: %s", st.Reason)
+				}
+				w.later(time.Second)
+			},
+			want: v1alpha1.JobTimeout, message: "it had its job for longer than jobTimeoutSeconds, 3600", stopped: true,
+		},
+		"JobTakenAtTheEnd": {
+			reason: "it took a job right before its time was over, and the server calls it idle still: the job is its own",
+			story: func(w *world) {
+				w.ready()
+				w.later(59*time.Minute + 50*time.Second)
+				w.connect()
+				w.clock.Step(8*time.Second + 900*time.Millisecond)
+				task := w.fetch()
+				w.later(100 * time.Millisecond)
+				w.report(task, "RESULT_UNSPECIFIED")
+				w.later(time.Second)
+				if st := w.status(); st.Reason != "" || st.State != v1alpha1.StateActive {
+					w.t.Fatalf("it is %s and judged %q", st.State, st.Reason)
+				}
+				w.report(task, "RESULT_SUCCESS")
+				w.later(time.Second)
+				w.podEnds(0)
+				w.converge()
+			},
+			want: v1alpha1.RunnerConsumed, message: "it took a job and reported it",
+		},
+		"NoJobInTime": {
+			reason: "it says twice that it is idle, when its time is over",
+			story: func(w *world) {
+				w.ready()
+				w.later(time.Hour)
+				w.connect()
+				w.later(11 * time.Second)
+				if st := w.status(); st.Reason != "" {
+					w.t.Errorf("it may have taken a job: %s", st.Reason)
+				}
+				w.later(time.Second)
+			},
+			want: v1alpha1.JobTimeout, message: "it lived longer than jobTimeoutSeconds, 3600, without a job", stopped: true,
+		},
+		"NeverCertain": {
+			reason: "others take jobs all the time that it could have taken, for as long as it may have had the last of them",
+			story: func(w *world) {
+				w.ready()
+				for range 9 {
+					w.clock.Step(12 * time.Minute)
+					w.othersTakeAJob()
+					w.later(0)
+					if st := w.status(); st.Reason != "" {
+						w.t.Fatalf("it may have a job: %s", st.Reason)
+					}
+				}
+				w.later(12 * time.Minute)
+			},
+			want: v1alpha1.JobTimeout, message: "it lived longer than jobTimeoutSeconds, 3600, without a job", stopped: true,
 		},
 		"StartupTimeout": {
 			reason: "its image cannot be pulled (actions-runner-controller#4654)",
@@ -321,6 +394,14 @@ func TestALogIsKept(t *testing.T) {
 	}
 }
 
+// othersTakeAJob that the runner could have taken, and are not there any more.
+func (w *world) othersTakeAJob() {
+	w.t.Helper()
+	_, err := w.forgejo.Queue(forgejo.NewJob{Repository: "root/web", Labels: []string{"docker"}})
+	must(w.t, err)
+	must(w.t, w.forgejo.DeleteRunner(w.steal()))
+}
+
 // killPods is what the Job's controller does when a Job is suspended.
 func (w *world) killPods() {
 	w.t.Helper()
@@ -354,7 +435,7 @@ func TestNoAnswerIsNoVerdict(t *testing.T) {
 			then:   func(w *world) { w.later(time.Second) }, want: v1alpha1.RunnerConsumed,
 		},
 		"Exited":  {before: func(w *world) { w.ready(); w.podEnds(1) }, then: func(w *world) { w.later(time.Second) }, want: v1alpha1.RunnerExited},
-		"TooOld":  {before: func(w *world) { w.ready() }, then: func(w *world) { w.later(time.Hour) }, want: v1alpha1.JobTimeout},
+		"TooOld":  {before: func(w *world) { w.ready() }, then: func(w *world) { w.later(time.Hour); w.later(apart) }, want: v1alpha1.JobTimeout},
 		"Unheard": {before: func(w *world) { w.runner(); w.converge() }, then: func(w *world) { w.later(10 * time.Minute) }, want: v1alpha1.StartupTimeout},
 		"Drained": {before: func(w *world) { w.runner(); w.converge(); w.drain() }, then: func(w *world) { w.later(time.Second) }, want: v1alpha1.Drained},
 	}

@@ -144,7 +144,7 @@ func reference(mg *v1alpha1.RunnerInstance, uid types.UID) *v1alpha1.ChildRefere
 // judge the runner by what the last look at the server says of it, and, if that suggests anything, by what the server says of
 // it now.
 func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verdict, error) {
-	st, p := &mg.Status.AtProvider, mg.Spec.ForProvider
+	st := &mg.Status.AtProvider
 	s, err := e.session(ctx, mg)
 	if err != nil {
 		return verdict{}, errors.Wrap(err, "cannot ask the server about the runner")
@@ -157,7 +157,7 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 	}
 	unlisted := r == nil && !began.IsZero() && began.After(e.mark.registered)
 	v, err := e.sighted(ctx, mg)
-	if err != nil || v.reason == "" && !unlisted && !p.Drain && st.State != v1alpha1.StateGone {
+	if err != nil || v.reason == "" && !unlisted && !e.leaves(mg) && st.State != v1alpha1.StateGone {
 		return v, err
 	}
 	if err := e.ask(ctx, s, mg); err != nil {
@@ -167,7 +167,7 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 	switch {
 	case err == nil && v.reason == v1alpha1.RunnerExited:
 		return e.excuse(ctx, s, mg, v)
-	case err != nil, v.reason != v1alpha1.Drained, st.State == v1alpha1.StateGone:
+	case err != nil, !v.free, st.State == v1alpha1.StateGone:
 		return v, err
 	}
 	if free, err := e.free(ctx, s, mg); err != nil || !free {
@@ -179,6 +179,12 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 	}
 	st.State = v1alpha1.StateGone
 	return v, nil
+}
+
+// leaves reports whether a runner is to end once it is certain that it has no job: its pool drains it, or it had its time.
+func (e *external) leaves(mg *v1alpha1.RunnerInstance) bool {
+	p := mg.Spec.ForProvider
+	return p.Drain || mg.Status.AtProvider.ActiveTime == nil && e.o.Clock.Since(mg.CreationTimestamp.Time) >= time.Duration(p.Config.JobTimeoutSeconds)*time.Second
 }
 
 // excuse a runner that ended without a job, if the one job that it was to take is why: when that does not wait any more, the
@@ -207,7 +213,7 @@ func (e *external) ask(ctx context.Context, s Server, mg *v1alpha1.RunnerInstanc
 	default:
 		e.heard(st, r)
 	}
-	idle := mg.Spec.ForProvider.Drain && (st.State == v1alpha1.StateIdle || st.State == v1alpha1.StateOffline)
+	idle := e.leaves(mg) && (st.State == v1alpha1.StateIdle || st.State == v1alpha1.StateOffline)
 	if idle && e.mark.idle.IsZero() {
 		if e.mark.tasks, err = e.tasks(ctx, s, mg); err != nil {
 			return err
@@ -274,6 +280,9 @@ func (e *external) sighted(ctx context.Context, mg *v1alpha1.RunnerInstance) (ve
 		endedFor: since(&e.mark.ended, e.child.Phase == child.Ended || e.child.Phase == child.Missing, now),
 		startup:  time.Duration(p.Config.StartupTimeoutSeconds) * time.Second,
 		lifetime: time.Duration(p.Config.JobTimeoutSeconds) * time.Second,
+	}
+	if st.ActiveTime != nil {
+		s.job = st.ActiveTime.Time
 	}
 	if !e.mark.idle.IsZero() {
 		s.idleFor = now.Sub(e.mark.idle)

@@ -22,8 +22,9 @@ type sight struct {
 	now, created time.Time
 	// state on the server, as it was just told. Empty: it is not known.
 	state v1alpha1.ForgejoState
-	// online and active are whether the server ever said so.
+	// online and active are whether the server ever said so, and job when it said first that it is active.
 	online, active bool
+	job            time.Time
 	child          child.State
 	// credentialsLost is whether the Secret is gone that a child which starts is to read.
 	credentialsLost bool
@@ -32,7 +33,7 @@ type sight struct {
 	// goneFor, endedFor and idleFor are for how long the registration was seen to be gone, the runner to have ended, and, by
 	// two answers of the server or more, to have no job.
 	goneFor, endedFor, idleFor time.Duration
-	// startup and lifetime are how long a runner may take to be heard of, and live.
+	// startup and lifetime are how long a runner may take to be heard of, and live without a job, and then with it.
 	startup, lifetime time.Duration
 }
 
@@ -40,6 +41,8 @@ type sight struct {
 type verdict struct {
 	reason  v1alpha1.RunnerReason
 	message string
+	// free is whether it goes for a runner without a job only, and it has to be certain that it has none.
+	free bool
 	// again is when it has to be looked at again at the latest, when there is no verdict.
 	again time.Duration
 }
@@ -87,7 +90,7 @@ func (s sight) ended() (verdict, bool) {
 	case s.child.Phase != child.Ended && s.child.Phase != child.Missing, s.state == "":
 		return verdict{}, false
 	case !s.active && s.drain:
-		return verdict{reason: v1alpha1.Drained, message: "it ended without a job when its pool did not want it any more"}, true
+		return verdict{reason: v1alpha1.Drained, message: "it ended without a job when its pool did not want it any more", free: true}, true
 	case !s.active:
 		return verdict{reason: v1alpha1.RunnerExited, message: explain("it ended without having reported a job", s.ending())}, true
 	case s.endedFor < grace:
@@ -116,12 +119,34 @@ func (s sight) ending() string {
 	return s.child.Message
 }
 
-// tooOld runners are wedged.
+// tooOld runners are wedged. One without a job may have taken one a moment ago, and is drained, if that is ever certain.
 func (s sight) tooOld() (verdict, bool) {
-	if s.age() < s.lifetime || s.state == "" {
+	switch {
+	case s.state == "":
+		return verdict{}, false
+	case s.active && s.now.Sub(s.job) >= s.lifetime:
+		return verdict{reason: v1alpha1.JobTimeout, message: fmt.Sprintf("it had its job for longer than jobTimeoutSeconds, %d", seconds(s.lifetime))}, true
+	case s.active, !s.expired(), s.drain && s.idle():
+		return verdict{}, false
+	case s.idle(), s.age() >= mostLives*s.lifetime:
+		msg := fmt.Sprintf("it lived longer than jobTimeoutSeconds, %d, without a job", seconds(s.lifetime))
+		return verdict{reason: v1alpha1.JobTimeout, message: msg, free: s.age() < mostLives*s.lifetime}, true
+	default:
 		return verdict{}, false
 	}
-	return verdict{reason: v1alpha1.JobTimeout, message: fmt.Sprintf("it lived longer than jobTimeoutSeconds, %d", seconds(s.lifetime))}, true
+}
+
+// mostLives is how many lifetimes there are for a runner of which it is never certain that it has no job: it could be at the end
+// of one that it took at the end of the first.
+const mostLives = 2
+
+// expired reports whether a runner without a job had its time.
+func (s sight) expired() bool { return s.age() >= s.lifetime }
+
+// idle reports whether it is certain that a runner that was never seen to have a job has none: within a second of taking one the
+// server calls it idle.
+func (s sight) idle() bool {
+	return s.state == v1alpha1.StateOffline && !s.online || s.idleFor >= apart
 }
 
 // neverStarted runners will not be heard of any more.
@@ -142,10 +167,10 @@ func (s sight) neverStarted() (verdict, bool) {
 // drained runners have no job, and it is certain that they have none. One that ever had a job has it until it is gone.
 func (s sight) drained() (verdict, bool) {
 	switch {
-	case !s.drain || s.active || s.state == "":
+	case s.active || s.state == "" || !s.drain && !s.expired():
 		return verdict{}, false
-	case s.state == v1alpha1.StateOffline && !s.online, s.idleFor >= apart:
-		return verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more"}, true
+	case s.drain && s.idle():
+		return verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more", free: true}, true
 	default:
 		return verdict{again: min(apart-s.idleFor, s.deadline())}, true
 	}
@@ -154,6 +179,12 @@ func (s sight) drained() (verdict, bool) {
 // deadline is when a rule may apply that does not apply now, by time alone.
 func (s sight) deadline() time.Duration {
 	left := s.lifetime - s.age()
+	switch {
+	case s.active:
+		left = s.lifetime - s.now.Sub(s.job)
+	case s.expired():
+		left = mostLives*s.lifetime - s.age()
+	}
 	if !s.online {
 		left = min(left, s.startup-s.age())
 	}

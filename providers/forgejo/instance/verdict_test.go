@@ -83,7 +83,7 @@ func TestVerdicts(t *testing.T) {
 		"ExitedWhileDrained": {
 			reason: "nobody wanted it: that it ended fails nothing",
 			sight:  sight{state: v1alpha1.StateIdle, online: true, child: exited, drain: true},
-			want:   verdict{reason: v1alpha1.Drained, message: "it ended without a job when its pool did not want it any more"},
+			want:   verdict{reason: v1alpha1.Drained, message: "it ended without a job when its pool did not want it any more", free: true},
 		},
 		"EndedWhileActive": {
 			reason: "its last report may be under way",
@@ -95,10 +95,35 @@ func TestVerdicts(t *testing.T) {
 			sight:  sight{state: v1alpha1.StateIdle, online: true, active: true, child: crashed, endedFor: 10 * time.Second},
 			want:   verdict{reason: v1alpha1.RunnerLost, message: "it ended with a job in hand: it ended with exit code 1"},
 		},
+		"JobTooOld": {
+			reason: "it is wedged, with a job",
+			sight:  sight{state: v1alpha1.StateActive, online: true, active: true, job: start.Add(time.Minute), child: running, now: start.Add(61 * time.Minute)},
+			want:   verdict{reason: v1alpha1.JobTimeout, message: "it had its job for longer than jobTimeoutSeconds, 3600"},
+		},
+		"JobTakenLate": {
+			reason: "a job that was taken late has its time",
+			sight:  sight{state: v1alpha1.StateActive, online: true, active: true, job: start.Add(59 * time.Minute), child: running, now: start.Add(61 * time.Minute)},
+			want:   verdict{again: 58 * time.Minute},
+		},
 		"TooOld": {
-			reason: "it is wedged, be it with a job",
-			sight:  sight{state: v1alpha1.StateActive, online: true, active: true, child: running, now: start.Add(time.Hour)},
-			want:   verdict{reason: v1alpha1.JobTimeout, message: "it lived longer than jobTimeoutSeconds, 3600"},
+			reason: "it may have taken a job within the last second",
+			sight:  sight{state: v1alpha1.StateIdle, online: true, child: running, now: start.Add(time.Hour), idleFor: 4 * time.Second},
+			want:   verdict{again: 8 * time.Second},
+		},
+		"TooOldStill": {
+			reason: "a job would have shown by now",
+			sight:  sight{state: v1alpha1.StateIdle, online: true, child: running, now: start.Add(time.Hour + apart), idleFor: apart},
+			want:   verdict{reason: v1alpha1.JobTimeout, message: "it lived longer than jobTimeoutSeconds, 3600, without a job", free: true},
+		},
+		"TooOldAndDrained": {
+			reason: "nobody wanted it: that its time was over fails nothing",
+			sight:  sight{state: v1alpha1.StateIdle, online: true, child: running, now: start.Add(time.Hour + apart), idleFor: apart, drain: true},
+			want:   verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more", free: true},
+		},
+		"TooOldForAnyJob": {
+			reason: "had it taken a job at the end of its time, that had its time too",
+			sight:  sight{state: v1alpha1.StateIdle, online: true, child: running, now: start.Add(2 * time.Hour), idleFor: time.Second},
+			want:   verdict{reason: v1alpha1.JobTimeout, message: "it lived longer than jobTimeoutSeconds, 3600, without a job"},
 		},
 		"NeverStarted": {
 			reason: "the pod says why",
@@ -123,7 +148,7 @@ func TestVerdicts(t *testing.T) {
 		"DrainedUnseen": {
 			reason: "one that nobody ever saw has no job",
 			sight:  sight{state: v1alpha1.StateOffline, child: starting, drain: true},
-			want:   verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more"},
+			want:   verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more", free: true},
 		},
 		"DrainIdle": {
 			reason: "it may have taken a job within the last second",
@@ -133,7 +158,7 @@ func TestVerdicts(t *testing.T) {
 		"DrainIdleStill": {
 			reason: "a job would have shown by now",
 			sight:  sight{state: v1alpha1.StateIdle, online: true, child: running, drain: true, idleFor: 12 * time.Second},
-			want:   verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more"},
+			want:   verdict{reason: v1alpha1.Drained, message: "its pool did not want it any more", free: true},
 		},
 		"DrainActive": {
 			reason: "one with a job in hand finishes it",
@@ -149,6 +174,9 @@ func TestVerdicts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := tc.sight
+			if s.job.IsZero() {
+				s.job = start
+			}
 			s.created, s.startup, s.lifetime = start, 10*time.Minute, time.Hour
 			if s.now.IsZero() {
 				s.now = start.Add(time.Minute)
