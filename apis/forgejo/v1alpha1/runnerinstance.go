@@ -226,6 +226,10 @@ type Registration struct {
 	ID int64 `json:"id"`
 	// UUID that the runner names itself by.
 	UUID string `json:"uuid"`
+	// OwnerID is the user whose jobs it serves, by the id on the server, where the pool's scope is a user: by the token of
+	// another one nothing can be learned of it. Absent in other scopes.
+	// +optional
+	OwnerID int64 `json:"ownerID,omitempty"`
 }
 
 // ChildReference names what runs a runner, in the job namespace.

@@ -22,6 +22,21 @@ func (c *Client) Version(ctx context.Context) (Version, error) {
 	return v, nil
 }
 
+// User whose token it is, by its id, where that is the scope. Zero in all other scopes, which are named and need not be asked for.
+func (c *Client) User(ctx context.Context) (int64, error) {
+	if c.scope.group != user {
+		return 0, nil
+	}
+	var id int64
+	err := c.do(ctx, call{operation: OperationUser, method: http.MethodGet, path: "/user", want: http.StatusOK, decode: func(body []byte) error {
+		return decodeUser(body, &id)
+	}})
+	if err != nil {
+		return 0, c.wrap("read the id", settle(err))
+	}
+	return id, nil
+}
+
 // Jobs of the scope that wait for a runner or have one, and of them only those all of whose labels are in labels. Nil
 // labels: all jobs. No labels: those that ask for none.
 func (c *Client) Jobs(ctx context.Context, labels []string) ([]Job, error) {

@@ -58,6 +58,26 @@ func TestEachScopeRegistersItsOwn(t *testing.T) {
 	}
 }
 
+// TestTheUserIsTold where it is the scope, to a token that may know.
+func TestTheUserIsTold(t *testing.T) {
+	w := newWorld(t)
+	bob := w.client(t, api.User(), "bob", "write:user")
+	r, err := bob.Register(t.Context(), "one", "")
+	must(t, err)
+	listed, err := bob.Runner(t.Context(), r.ID)
+	must(t, err)
+	if id, err := bob.User(t.Context()); err != nil || id == 0 || id != listed.OwnerID {
+		t.Errorf("the user is %d, %v, and the runner's owner %d", id, err, listed.OwnerID)
+	}
+	if _, err := w.client(t, api.User(), "bob", "write:repository").User(t.Context()); !errors.Is(err, api.ErrForbidden) {
+		t.Errorf("a token that may not read the user: %v", err)
+	}
+	w.ResetCounts()
+	if id, err := w.client(t, api.Organization("acme"), "ann", "all").User(t.Context()); err != nil || id != 0 || w.Calls()[forgejo.RouteUser] != 0 {
+		t.Errorf("an organization is the scope whoever asks: %d, %v", id, err)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	cases := map[string]struct {
 		reason    string

@@ -56,6 +56,7 @@ const (
 	OperationRunner     = "runner"
 	OperationRegister   = "register"
 	OperationDeregister = "deregister"
+	OperationUser       = "user"
 )
 
 // A Client of one scope of one Forgejo. It may be used by many goroutines, and keeps connections until [Client.Close].

@@ -38,6 +38,20 @@ func decodeVersion(body []byte, into *Version) error {
 	return nil
 }
 
+func decodeUser(body []byte, into *int64) error {
+	var answer struct {
+		ID int64 `json:"id"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
+	}
+	if answer.ID <= 0 {
+		return errors.New("a user has no id")
+	}
+	*into = answer.ID
+	return nil
+}
+
 // A JobStatus is one of the two that Forgejo lists.
 type JobStatus string
 

@@ -49,7 +49,25 @@ func (c *connector) session(ctx context.Context, mg *v1alpha1.RunnerInstance) (S
 	if pool.UID == p.Pool.UID && watches(pool) && server.Same(now, way) {
 		way = now
 	}
-	return c.servers.Session(ctx, way, p.Claim.Namespace)
+	s, err := c.servers.Session(ctx, way, p.Claim.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return s, sees(ctx, s, mg)
+}
+
+// sees returns an error when the session is by the token of another user than the one that the runner is of, whose scope it is:
+// nothing that it says is of the runner.
+func sees(ctx context.Context, s Server, mg *v1alpha1.RunnerInstance) error {
+	r := mg.Status.AtProvider.Registration
+	if r == nil || r.OwnerID == 0 {
+		return nil
+	}
+	id, err := s.User(ctx)
+	if err != nil || id == 0 || id == r.OwnerID {
+		return err
+	}
+	return errors.Errorf("the token is of user %d, and the runner is registered for user %d: nothing can be learned of it but by a token of that one", id, r.OwnerID)
 }
 
 // watches reports whether a pool can look at its server as its settings say now.

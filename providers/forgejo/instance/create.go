@@ -58,6 +58,10 @@ func (e *external) register(ctx context.Context, s Server, mg *v1alpha1.RunnerIn
 	if err := e.deregisterOld(ctx, s, mg); err != nil {
 		return err
 	}
+	user, err := s.User(ctx)
+	if err != nil {
+		return err
+	}
 	r, err := s.Register(ctx, mg.Name, e.description(mg))
 	switch {
 	case errors.Is(err, api.ErrForbidden), errors.Is(err, api.ErrRefused):
@@ -68,7 +72,7 @@ func (e *external) register(ctx context.Context, s Server, mg *v1alpha1.RunnerIn
 	}
 	e.mark.registered = e.o.Clock.Now()
 	st := &mg.Status.AtProvider
-	st.Phase, st.State, st.Registration = v1alpha1.RunnerPending, v1alpha1.StateOffline, &v1alpha1.Registration{ID: r.ID, UUID: r.UUID}
+	st.Phase, st.State, st.Registration = v1alpha1.RunnerPending, v1alpha1.StateOffline, &v1alpha1.Registration{ID: r.ID, UUID: r.UUID, OwnerID: user}
 	if err := e.children.client.Status().Update(ctx, mg); err != nil {
 		return errors.Wrap(err, "cannot record what the runner is registered as")
 	}
@@ -92,7 +96,8 @@ func (e *external) known(ctx context.Context, mg *v1alpha1.RunnerInstance) (bool
 		return false, err
 	}
 	r, ok := child.RegistrationOf(secret)
-	return ok && r == *mg.Status.AtProvider.Registration, nil
+	have := mg.Status.AtProvider.Registration
+	return ok && r.ID == have.ID && r.UUID == have.UUID, nil
 }
 
 // deregisterOld takes off what an earlier Create registered: what is recorded, whose credential nobody has, or, if it did not

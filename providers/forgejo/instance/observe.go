@@ -153,7 +153,7 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 
 	r, began := s.Listed(st.Registration.ID)
 	if r != nil {
-		e.heard(st, *r)
+		e.heard(mg, *r)
 	}
 	unlisted := r == nil && !began.IsZero() && began.After(e.mark.registered)
 	v, err := e.sighted(ctx, mg)
@@ -211,7 +211,7 @@ func (e *external) ask(ctx context.Context, s Server, mg *v1alpha1.RunnerInstanc
 	case err != nil:
 		return errors.Wrap(err, "cannot judge the runner")
 	default:
-		e.heard(st, r)
+		e.heard(mg, r)
 	}
 	idle := e.leaves(mg) && (st.State == v1alpha1.StateIdle || st.State == v1alpha1.StateOffline)
 	if idle && e.mark.idle.IsZero() {
@@ -259,8 +259,12 @@ func (e *external) tasks(ctx context.Context, s Server, mg *v1alpha1.RunnerInsta
 }
 
 // heard notes what the server says of a runner.
-func (e *external) heard(st *v1alpha1.RunnerInstanceObservation, r api.Runner) {
+func (e *external) heard(mg *v1alpha1.RunnerInstance, r api.Runner) {
+	st := &mg.Status.AtProvider
 	st.State = stateOf(r)
+	if mg.Spec.ForProvider.Config.Forgejo.Scope.User != nil && st.Registration.OwnerID == 0 {
+		st.Registration.OwnerID = r.OwnerID // Records of before it was kept have none.
+	}
 	now := metav1.NewTime(e.o.Clock.Now())
 	if st.OnlineTime == nil && heardOf(r) {
 		st.OnlineTime = &now

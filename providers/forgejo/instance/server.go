@@ -17,6 +17,8 @@ type Server interface {
 	Register(ctx context.Context, name, description string) (api.Registration, error)
 	// Deregister a runner. That there is none is no error.
 	Deregister(ctx context.Context, id int64) error
+	// User whose token it is, by its id, where that is the scope; zero where it is not known.
+	User(ctx context.Context) (int64, error)
 	// Runner asks for one registration. The error is [api.ErrGone] when the server says that there is none.
 	Runner(ctx context.Context, id int64) (api.Runner, error)
 	// Runners lists the registrations.

@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,5 +81,52 @@ func TestATokenThatWasReplaced(t *testing.T) {
 				t.Errorf("%s: got verdict %q, want %q", tc.reason, st.Reason, tc.want)
 			}
 		})
+	}
+}
+
+// TestATokenOfAnotherUser: where the scope is the user whose token it is, nothing is there by the token of another one. That is no
+// verdict.
+func TestATokenOfAnotherUser(t *testing.T) {
+	w := newWorld(t)
+	by := func(user string) *api.Client {
+		t.Helper()
+		token, err := w.forgejo.AddToken(user, "write:user")
+		must(t, err)
+		c, err := api.New(api.Config{URL: w.url, Token: token, Scope: api.User()})
+		must(t, err)
+		t.Cleanup(c.Close)
+		return c
+	}
+	for _, user := range []string{"ann", "bob"} {
+		must(t, w.forgejo.AddUser(user, false))
+	}
+	must(t, w.forgejo.AddRepository("ann", "dots", false))
+	ann, bob := by("ann"), by("bob")
+	w.api, w.repository = ann, "ann/dots"
+	w.ready(func(mg *v1alpha1.RunnerInstance) {
+		mg.Spec.ForProvider.Config.Forgejo.Scope = steading.ForgejoScope{User: &steading.WholeScope{}}
+	})
+	task := w.take()
+	w.later(time.Second)
+
+	w.api = bob
+	for range 3 {
+		w.clock.Step(time.Minute)
+		w.look()
+		_, _ = w.reconcile()
+	}
+	if st := w.status(); st.Reason != "" || slices.Contains(w.calls, "patch Job") || len(w.registrations()) != 1 {
+		t.Fatalf("judged %q by a token that cannot see it: %v", st.Reason, w.calls)
+	}
+	c := w.record().GetCondition(xpv2.TypeSynced)
+	if want := "nothing can be learned of it"; c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, want) {
+		t.Errorf("it says %s %q, want %q", c.Status, c.Message, want)
+	}
+
+	w.api = ann
+	w.report(task, "RESULT_SUCCESS")
+	w.later(time.Second)
+	if st := w.status(); st.Reason != v1alpha1.RunnerConsumed {
+		t.Errorf("by its own user's token it is judged %q", st.Reason)
 	}
 }

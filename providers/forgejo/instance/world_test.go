@@ -67,6 +67,8 @@ type world struct {
 	events *record.FakeRecorder
 	r      reconcile.Reconciler
 
+	// repository whose jobs are queued.
+	repository string
 	// listed and looked are the last look at the server.
 	listed map[int64]api.Runner
 	looked time.Time
@@ -99,7 +101,7 @@ func newWorld(t *testing.T) *world {
 		must(t, add(s))
 	}
 	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
-	w := &world{t: t, clock: clock, forgejo: forgejo.New(forgejo.Options{Clock: clock}), events: record.NewFakeRecorder(64), budget: -1}
+	w := &world{t: t, clock: clock, forgejo: forgejo.New(forgejo.Options{Clock: clock}), events: record.NewFakeRecorder(64), budget: -1, repository: "root/web"}
 	w.WithWatch = clientfake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&v1alpha1.RunnerInstance{}, &batchv1.Job{}, &corev1.Pod{}).
 		WithObjects(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acme-ci"}},
@@ -290,6 +292,13 @@ func (s serverOf) Runner(ctx context.Context, id int64) (api.Runner, error) {
 		return api.Runner{}, errDead
 	}
 	return s.w.api.Runner(ctx, id)
+}
+
+func (s serverOf) User(ctx context.Context) (int64, error) {
+	if s.w.died {
+		return 0, errDead
+	}
+	return s.w.api.User(ctx)
 }
 
 func (s serverOf) Runners(ctx context.Context) ([]api.Runner, error) {
@@ -496,7 +505,7 @@ func (w *world) take() string {
 // fetch a job that is queued, and say nothing of it yet.
 func (w *world) fetch() string {
 	w.t.Helper()
-	_, err := w.forgejo.Queue(forgejo.NewJob{Repository: "root/web", Labels: []string{"docker"}})
+	_, err := w.forgejo.Queue(forgejo.NewJob{Repository: w.repository, Labels: []string{"docker"}})
 	must(w.t, err)
 	var res struct {
 		Task struct {

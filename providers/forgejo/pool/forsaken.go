@@ -12,7 +12,7 @@ import (
 )
 
 // forsaken are the runners of a server, or of a scope, that the pool does not watch any more and that says nothing of them: it was
-// moved, renamed or deleted. They would hold their slots for ever, since without an answer there is no verdict; so they are
+// moved, renamed or deleted, or the token is another user's. They would hold their slots for ever, since without an answer there is no verdict; so they are
 // deleted, as they were if the pool was. One with a job in hand has its time first.
 func forsaken(s State) []string {
 	if s.Look == nil {
@@ -21,11 +21,17 @@ func forsaken(s State) []string {
 	var names []string
 	for n := range s.Instances {
 		i := &s.Instances[n]
-		if !judged(i) && i.DeletionTimestamp == nil && elsewhere(i, s.Settings.Forgejo) && unheard(i, s.Now) && (!inHand(i) || overdue(i, s.Now)) {
+		if !judged(i) && i.DeletionTimestamp == nil && left(i, s) && unheard(i, s.Now) && (!inHand(i) || overdue(i, s.Now)) {
 			names = append(names, i.Name)
 		}
 	}
 	return names
+}
+
+// left reports whether the pool does not look any more where a runner is.
+func left(i *forgejov1.RunnerInstance, s State) bool {
+	r := i.Status.AtProvider.Registration
+	return elsewhere(i, s.Settings.Forgejo) || s.Look.User != 0 && r != nil && r.OwnerID != 0 && r.OwnerID != s.Look.User
 }
 
 // elsewhere reports whether a runner is of another server or scope.

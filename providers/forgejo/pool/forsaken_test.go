@@ -27,6 +27,20 @@ func TestRunnersOfAServerThatWasLeft(t *testing.T) {
 		}
 	}
 	hasJob := func(i *forgejov1.RunnerInstance) { i.Status.AtProvider.ActiveTime = new(metav1.NewTime(epoch)) }
+	mine := func(s *steading.RunnerPoolSpec) {
+		s.Forgejo.Scope = steading.ForgejoScope{User: &steading.WholeScope{}}
+	}
+	of := func(user int64) func(*forgejov1.RunnerInstance) {
+		return func(i *forgejov1.RunnerInstance) {
+			i.Spec.ForProvider.Config = configOf(settings(mine), "")
+			i.Status.AtProvider.Registration.OwnerID = user
+		}
+	}
+	by := func(user int64) *server.Look {
+		l := look(nil)
+		l.User = user
+		return l
+	}
 	old := func(i *forgejov1.RunnerInstance) { i.CreationTimestamp = metav1.NewTime(epoch.Add(-4 * time.Hour)) }
 	cases := map[string]struct {
 		reason string
@@ -47,8 +61,11 @@ func TestRunnersOfAServerThatWasLeft(t *testing.T) {
 		"TooOld": {
 			"it had its time", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), hasJob, old}, look(nil), []string{"acme-linux-1"},
 		},
-		"Judged":  {"it is history", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), ended(forgejov1.RunnerConsumed, 0)}, look(nil), nil},
-		"Deleted": {"it goes already", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), deleted}, look(nil), nil},
+		"OtherUser":   {"a token of another user", mine, []func(*forgejov1.RunnerInstance){of(7), unheard(stuck)}, by(8), []string{"acme-linux-1"}},
+		"SameUser":    {"the server is down for its own user", mine, []func(*forgejov1.RunnerInstance){of(7), unheard(time.Hour)}, by(7), nil},
+		"UnknownUser": {"nobody says whose token it is", mine, []func(*forgejov1.RunnerInstance){of(7), unheard(time.Hour)}, by(0), nil},
+		"Judged":      {"it is history", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), ended(forgejov1.RunnerConsumed, 0)}, look(nil), nil},
+		"Deleted":     {"it goes already", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), deleted}, look(nil), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

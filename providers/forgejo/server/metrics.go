@@ -14,7 +14,7 @@ import (
 // requests have bounded labels: operations and results are constants of package api.
 var requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "steading_runners_api_requests_total",
-	Help: "Requests to Forgejo servers, by operation (version, jobs, runners, runner, register, deregister) and by result.",
+	Help: "Requests to Forgejo servers, by operation (version, jobs, runners, runner, register, deregister, user) and by result.",
 }, []string{"operation", "result"})
 
 // pollAge is told when it is asked for: it grows while nothing happens.

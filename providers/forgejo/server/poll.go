@@ -123,6 +123,10 @@ func (s *Session) ask(ctx context.Context, version string) (Look, string, error)
 			return Look{}, version, fmt.Errorf("%w: it is version %s, and runners take Forgejo %d or later: upgrade it", api.ErrUnsupported, v.Text, api.Required)
 		}
 	}
+	user, err := s.User(ctx)
+	if err != nil {
+		return Look{}, version, err
+	}
 	listed, err := s.client.Runners(ctx)
 	if err != nil {
 		return Look{}, version, err
@@ -132,7 +136,7 @@ func (s *Session) ask(ctx context.Context, version string) (Look, string, error)
 	if err != nil {
 		return Look{}, version, err
 	}
-	l := Look{Jobs: jobs, Runners: make(map[int64]api.Runner, len(listed))}
+	l := Look{User: user, Jobs: jobs, Runners: make(map[int64]api.Runner, len(listed))}
 	for _, r := range listed {
 		l.Runners[r.ID] = r
 	}

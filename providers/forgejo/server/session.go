@@ -22,6 +22,8 @@ type Look struct {
 	Began time.Time
 	// Jobs of the scope that wait or run.
 	Jobs []api.Job
+	// User whose token it is, where that is the scope. Zero: it is not known.
+	User int64
 	// Runners that were listed, by id. One that is not among them may be there all the same.
 	Runners map[int64]api.Runner
 }
@@ -63,6 +65,8 @@ type Session struct {
 	look  Look
 	fresh bool
 	poll  Poll
+	// user whose token it is, once it was told.
+	user int64
 }
 
 // A subscription is a pool's.
@@ -126,6 +130,25 @@ func (s *Session) Runner(ctx context.Context, id int64) (api.Runner, error) {
 		s.mu.Unlock()
 	}
 	return r, s.dialer.explain(err)
+}
+
+// User whose token it is, by its id, where that is the scope: by the token of another one the registrations are not there. It is
+// asked for until it is told. Zero: it is not told, or the scope is another.
+func (s *Session) User(ctx context.Context) (int64, error) {
+	s.mu.Lock()
+	known := s.user
+	s.mu.Unlock()
+	if known != 0 {
+		return known, nil
+	}
+	id, err := s.client.User(ctx)
+	if errors.Is(err, api.ErrUnavailable) || ctx.Err() != nil {
+		return 0, s.dialer.explain(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.user = id
+	return id, nil
 }
 
 // Job is what the queue says, at a time or later, of an attempt of a job that was in it: that it waits or runs; empty when it

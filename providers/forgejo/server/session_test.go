@@ -247,6 +247,45 @@ func TestAGoneRunnerIsAskedForOnce(t *testing.T) {
 	}
 }
 
+// TestTheUserIsAskedForOnce, where the scope is the user's. It is nobody when it is not told, but while the server does not answer.
+func TestTheUserIsAskedForOnce(t *testing.T) {
+	w := newWorld(t, loopback)
+	session := func(scope string) *Session {
+		t.Helper()
+		token, err := w.forgejo.AddToken("ann", scope)
+		must(t, err)
+		secret := w.secret()
+		secret.Data["token"] = []byte(token)
+		must(t, w.kube.Update(t.Context(), secret))
+		f := w.server()
+		f.Scope = steading.ForgejoScope{User: &steading.WholeScope{}}
+		s, err := w.servers.Current(t.Context(), f, "tenant-acme")
+		must(t, err)
+		return s
+	}
+	s := session("write:user")
+	must(t, w.forgejo.SetFault(forgejo.Fault{Route: forgejo.RouteUser, Kind: forgejo.FaultUnavailable, Times: 1}))
+	if _, err := s.User(t.Context()); !errors.Is(err, api.ErrUnavailable) {
+		t.Errorf("the server does not answer: %v", err)
+	}
+	w.forgejo.ResetCounts()
+	s.Subscribe(linux, 30*time.Second)
+	if l := w.looked(s, 0); l.User == 0 {
+		t.Error("a look does not say whose it is")
+	}
+	for range 3 {
+		if id, err := s.User(t.Context()); err != nil || id == 0 {
+			t.Errorf("the user is %d: %v", id, err)
+		}
+	}
+	if n := w.forgejo.Calls()[forgejo.RouteUser]; n != 1 {
+		t.Errorf("it was asked for %d times", n)
+	}
+	if id, err := session("write:repository").User(t.Context()); err != nil || id != 0 {
+		t.Errorf("a token that may not tell is no error: %d, %v", id, err)
+	}
+}
+
 // TestATokenThatIsDeletedFirst keeps no registration from being taken off (ARC#4655).
 func TestATokenThatIsDeletedFirst(t *testing.T) {
 	w := newWorld(t, loopback)

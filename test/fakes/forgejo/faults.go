@@ -17,6 +17,7 @@ const (
 	RouteRegister          Route = "register"
 	RouteDeregister        Route = "deregister"
 	RouteRegistrationToken Route = "registration-token"
+	RouteUser              Route = "user"
 	RouteDeclare           Route = "declare"
 	RouteFetchTask         Route = "fetch-task"
 	RouteFetchSingleTask   Route = "fetch-single-task"
@@ -25,7 +26,7 @@ const (
 )
 
 var routes = []Route{
-	RouteVersion, RouteJobs, RouteRunners, RouteRunner, RouteRegister, RouteDeregister, RouteRegistrationToken,
+	RouteVersion, RouteJobs, RouteRunners, RouteRunner, RouteRegister, RouteDeregister, RouteRegistrationToken, RouteUser,
 	RouteDeclare, RouteFetchTask, RouteFetchSingleTask, RouteUpdateTask, RouteUpdateLog,
 }
 

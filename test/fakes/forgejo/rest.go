@@ -40,6 +40,7 @@ func (s *Server) handleREST() {
 		s.scopedOn("GET "+prefix+"/jobs", RouteJobs, group, since, s.listJobs)
 		s.scopedOn("GET "+prefix+"/registration-token", RouteRegistrationToken, group, since, s.registrationToken)
 	}
+	s.scopedOn("GET /api/v1/user", RouteUser, "user", 0, s.getUser)
 	s.scopedOn("GET /api/v1/admin/runners/jobs", RouteJobs, "admin", 13, s.listJobs)
 	s.scopedOn("GET /api/v1/admin/runners/registration-token", RouteRegistrationToken, "admin", 13, s.registrationToken)
 }
@@ -147,6 +148,12 @@ func (s *Server) getVersion(x *exchange) answer {
 		return apiError(x.Request, http.StatusUnauthorized, "invalid username, password or token")
 	}
 	return jsonAnswer(http.StatusOK, map[string]string{"version": s.version})
+}
+
+// getUser tells whose token it is. It takes a token that may read what is the user's.
+func (s *Server) getUser(c *scoped) answer {
+	u := c.owner
+	return jsonAnswer(http.StatusOK, map[string]any{"id": u.id, "login": u.name, "username": u.name, "is_admin": u.admin})
 }
 
 // A listedJob is in the list of jobs.

@@ -43,6 +43,8 @@ func TestTokensAreJudgedByScopeAndUser(t *testing.T) {
 		"NoOrg":         {"There is no such organization.", w.token, "GET", "/api/v1/orgs/none/actions/runners", 404},
 		"UserIsNoOrg":   {"A user is no organization.", w.token, "GET", "/api/v1/orgs/ann/actions/runners", 404},
 		"User":          {"Everyone has themselves.", w.tokenOf("bob", "write:user"), "POST", user, 201},
+		"Whose":         {"A token says whose it is.", w.tokenOf("bob", "read:user"), "GET", "/api/v1/user", 200},
+		"NotWhose":      {"But to none that may not read that.", w.tokenOf("bob", "write:repository"), "GET", "/api/v1/user", 403},
 		"Repository":    {"The owner's owner may.", w.tokenOf("ann", "write:repository"), "POST", repo, 201},
 		"Hidden":        {"What is private is not there for others.", w.tokenOf("bob", "all"), "GET", repo, 404},
 		"NotTheirs":     {"What is public is there, and not theirs.", w.tokenOf("bob", "all"), "GET", "/api/v1/repos/ann/dots/actions/runners", 403},
