@@ -45,7 +45,11 @@ func unheard(i *forgejov1.RunnerInstance, now time.Time) bool {
 	return c.Status == corev1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) >= stuck
 }
 
-// overdue reports whether a runner has lived for as long as it may.
+// overdue reports whether a runner with a job in hand has had it for as long as it may.
 func overdue(i *forgejov1.RunnerInstance, now time.Time) bool {
-	return now.Sub(i.CreationTimestamp.Time) >= lifetime(i)
+	since := i.CreationTimestamp.Time
+	if active := i.Status.AtProvider.ActiveTime; active != nil {
+		since = active.Time
+	}
+	return now.Sub(since) >= lifetime(i)
 }

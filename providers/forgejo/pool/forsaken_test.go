@@ -27,6 +27,9 @@ func TestRunnersOfAServerThatWasLeft(t *testing.T) {
 		}
 	}
 	hasJob := func(i *forgejov1.RunnerInstance) { i.Status.AtProvider.ActiveTime = new(metav1.NewTime(epoch)) }
+	hadJob := func(i *forgejov1.RunnerInstance) {
+		i.Status.AtProvider.ActiveTime = new(metav1.NewTime(epoch.Add(-4 * time.Hour)))
+	}
 	mine := func(s *steading.RunnerPoolSpec) {
 		s.Forgejo.Scope = steading.ForgejoScope{User: &steading.WholeScope{}}
 	}
@@ -41,7 +44,7 @@ func TestRunnersOfAServerThatWasLeft(t *testing.T) {
 		l.User = user
 		return l
 	}
-	old := func(i *forgejov1.RunnerInstance) { i.CreationTimestamp = metav1.NewTime(epoch.Add(-4 * time.Hour)) }
+	old := func(i *forgejov1.RunnerInstance) { i.CreationTimestamp = metav1.NewTime(epoch.Add(-5 * time.Hour)) }
 	cases := map[string]struct {
 		reason string
 		edit   func(*steading.RunnerPoolSpec)
@@ -58,8 +61,11 @@ func TestRunnersOfAServerThatWasLeft(t *testing.T) {
 		"JobInHand": {
 			"it may be at work yet", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), hasJob}, look(nil), nil,
 		},
+		"TakenLate": {
+			"its job has its time, however long it waited for that", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), hasJob, old}, look(nil), nil,
+		},
 		"TooOld": {
-			"it had its time", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), hasJob, old}, look(nil), []string{"acme-linux-1"},
+			"it had its time", moved, []func(*forgejov1.RunnerInstance){unheard(time.Hour), hadJob, old}, look(nil), []string{"acme-linux-1"},
 		},
 		"OtherUser":   {"a token of another user", mine, []func(*forgejov1.RunnerInstance){of(7), unheard(stuck)}, by(8), []string{"acme-linux-1"}},
 		"SameUser":    {"the server is down for its own user", mine, []func(*forgejov1.RunnerInstance){of(7), unheard(time.Hour)}, by(7), nil},
