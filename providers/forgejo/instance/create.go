@@ -78,6 +78,8 @@ func (e *external) register(ctx context.Context, s Server, mg *v1alpha1.RunnerIn
 	}
 	back, err := s.Runner(ctx, r.ID)
 	switch {
+	case err == nil && back.UUID != r.UUID:
+		return errors.New("cannot make sure that the runner is registered for one job: its number is another one's")
 	case err != nil:
 		return errors.Wrap(err, "cannot make sure that the runner is registered for one job")
 	case !back.Ephemeral:
@@ -104,7 +106,7 @@ func (e *external) known(ctx context.Context, mg *v1alpha1.RunnerInstance) (bool
 // get as far as recording it, what carries the runner's mark.
 func (e *external) deregisterOld(ctx context.Context, s Server, mg *v1alpha1.RunnerInstance) error {
 	if r := mg.Status.AtProvider.Registration; r != nil {
-		return s.Deregister(ctx, r.ID)
+		return takeOff(ctx, s, *r)
 	}
 	if !e.attempted {
 		return nil

@@ -152,6 +152,9 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 	s.Track(st.Registration.ID, client.ObjectKeyFromObject(mg))
 
 	r, began := s.Listed(st.Registration.ID)
+	if r != nil && r.UUID != st.Registration.UUID {
+		r = nil // It is another one's.
+	}
 	if r != nil {
 		e.heard(mg, *r)
 	}
@@ -201,12 +204,13 @@ func (e *external) excuse(ctx context.Context, s Server, mg *v1alpha1.RunnerInst
 	return v.excused(mg.Spec.ForProvider.Job.ID, status), nil
 }
 
-// ask the server about the one registration. Any error but that there is none is no answer.
+// ask the server about the one registration. Any error but that there is none is no answer. A server whose database was restored
+// gives numbers out again: what has the number is gone if it has another UUID.
 func (e *external) ask(ctx context.Context, s Server, mg *v1alpha1.RunnerInstance) error {
 	st := &mg.Status.AtProvider
 	r, err := s.Runner(ctx, st.Registration.ID)
 	switch {
-	case errors.Is(err, api.ErrGone):
+	case errors.Is(err, api.ErrGone), err == nil && r.UUID != st.Registration.UUID:
 		st.State = v1alpha1.StateGone
 	case err != nil:
 		return errors.Wrap(err, "cannot judge the runner")

@@ -54,3 +54,35 @@ func TestARunnerThatIsNeverRegistered(t *testing.T) {
 		t.Errorf("message %q does not say %q", st.Message, want)
 	}
 }
+
+// TestANumberThatIsAnotherOnes: a server whose database was restored from a backup gives numbers out again. What has a runner's number
+// then is not the runner, and is left alone, be it that the runner is judged, or its record deleted.
+func TestANumberThatIsAnotherOnes(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		end    func(*world)
+	}{
+		"Judged":  {"the look lists another one", func(w *world) { w.later(time.Second); w.later(grace) }},
+		"Deleted": {"nobody looks at it any more", func(w *world) { w.delete(); w.converge() }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ready()
+			id := w.registrations()[0].ID
+			must(t, w.forgejo.RestoreBefore(id))
+			other, err := w.api.Register(t.Context(), "other", "")
+			must(t, err)
+			if other.ID != id {
+				t.Fatalf("it has number %d, want %d", other.ID, id)
+			}
+			tc.end(w)
+			if mg := w.record(); mg != nil && mg.Status.AtProvider.State != v1alpha1.StateGone {
+				t.Errorf("%s: it is %s", tc.reason, mg.Status.AtProvider.State)
+			}
+			if all := w.registrations(); len(all) != 1 || all[0].UUID != other.UUID {
+				t.Errorf("%s: the other one was deregistered: %+v", tc.reason, w.forgejo.Registrations())
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
 	"github.com/steading-dev/steading/apis/forgejo/v1alpha1"
+	"github.com/steading-dev/steading/providers/forgejo/api"
 	"github.com/steading-dev/steading/providers/forgejo/child"
 	"github.com/steading-dev/steading/providers/internal/kit"
 )
@@ -53,7 +54,7 @@ func (e *external) deregister(ctx context.Context, mg *v1alpha1.RunnerInstance) 
 		return errors.Wrap(err, "cannot deregister the runner")
 	}
 	if st.Registration != nil {
-		err = s.Deregister(ctx, st.Registration.ID)
+		err = takeOff(ctx, s, *st.Registration)
 	} else {
 		err = e.deregisterMarked(ctx, s, mg)
 	}
@@ -62,6 +63,18 @@ func (e *external) deregister(ctx context.Context, mg *v1alpha1.RunnerInstance) 
 	}
 	st.State = v1alpha1.StateGone
 	return nil
+}
+
+// takeOff a registration, unless its number is another one's by now.
+func takeOff(ctx context.Context, s Server, known v1alpha1.Registration) error {
+	r, err := s.Runner(ctx, known.ID)
+	switch {
+	case errors.Is(err, api.ErrGone), errors.Is(err, api.ErrScopeGone), err == nil && r.UUID != known.UUID:
+		return nil
+	case err != nil:
+		return errors.Wrap(err, "cannot make sure that the registration is the runner's")
+	}
+	return s.Deregister(ctx, known.ID)
 }
 
 // quiet stops what still runs a while after the verdict, and reports whether nothing does. A kubelet says that a container ended

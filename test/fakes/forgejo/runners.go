@@ -123,6 +123,18 @@ func (s *Server) DeleteRunner(id int64) error {
 	return nil
 }
 
+// RestoreBefore a registration, as its database from a backup: nobody knows of it, and the next one has its number.
+func (s *Server) RestoreBefore(id int64) error {
+	defer s.lock()()
+	r := s.runner(id)
+	if r == nil {
+		return fmt.Errorf("there is no runner %d", id)
+	}
+	s.runners = slices.DeleteFunc(s.runners, func(o *runner) bool { return o == r })
+	s.again = id
+	return nil
+}
+
 // CleanUpOfflineRunners is a run of Forgejo's cron job of that name, which is off by default: it deletes what was not heard of
 // for so long, and what never was and is that old.
 func (s *Server) CleanUpOfflineRunners(olderThan time.Duration) {

@@ -51,6 +51,7 @@ type Server struct {
 	perPage  int
 
 	lastID  int64 // Of everything that has an id.
+	again   int64 // An id that is given out a second time.
 	owners  map[string]*owner
 	repos   map[string]*repo
 	tokens  map[string]*token
@@ -96,6 +97,10 @@ func (s *Server) lock() func() {
 func (s *Server) now() time.Time { return s.clock.Now().Truncate(time.Second) }
 
 func (s *Server) nextID() int64 {
+	if id := s.again; id != 0 {
+		s.again = 0
+		return id
+	}
 	s.lastID++
 	return s.lastID
 }
