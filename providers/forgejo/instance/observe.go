@@ -94,18 +94,26 @@ func (e *external) observeUndecided(ctx context.Context, mg *v1alpha1.RunnerInst
 func (e *external) unregistered(ctx context.Context, mg *v1alpha1.RunnerInstance) verdict {
 	tried := mg.GetCondition(xpv2.TypeSynced)
 	limit := mg.Spec.ForProvider.Config.StartupTimeoutSeconds
-	if tried.Status != corev1.ConditionFalse || e.o.Clock.Since(mg.CreationTimestamp.Time) < time.Duration(limit)*time.Second {
+	startup := time.Duration(limit) * time.Second
+	if tried.Status != corev1.ConditionFalse || e.o.Clock.Since(mg.CreationTimestamp.Time) < startup {
 		return verdict{}
 	}
 	s, err := e.session(ctx, mg)
 	if err != nil {
 		return verdict{} // Create says why.
 	}
-	if _, looked := s.Listed(0); looked.IsZero() {
+	if _, looked := s.Listed(0); looked.IsZero() || e.o.Clock.Now().Before(excused(s, startup)) {
 		return verdict{}
 	}
 	msg := fmt.Sprintf("it was not registered within startupTimeoutSeconds, %d", limit)
 	return verdict{reason: v1alpha1.StartupTimeout, message: explain(msg, strings.TrimPrefix(tried.Message, "create failed: "))}
+}
+
+// excused is until when no runner is blamed for that the server has not heard of it: it was away, and gets as long as that to, but no
+// longer than a runner has from the start.
+func excused(s Server, startup time.Duration) time.Time {
+	at, outage := s.Recovered()
+	return at.Add(min(outage, startup))
 }
 
 // observeChild notes what is seen of the child, and reports whether there ever was one.
@@ -159,14 +167,14 @@ func (e *external) judge(ctx context.Context, mg *v1alpha1.RunnerInstance) (verd
 		e.heard(mg, *r)
 	}
 	unlisted := r == nil && !began.IsZero() && began.After(e.mark.registered)
-	v, err := e.sighted(ctx, mg)
+	v, err := e.sighted(ctx, s, mg)
 	if err != nil || v.reason == "" && !unlisted && !e.leaves(mg) && st.State != v1alpha1.StateGone {
 		return v, err
 	}
 	if err := e.ask(ctx, s, mg); err != nil {
 		return verdict{}, err
 	}
-	v, err = e.sighted(ctx, mg)
+	v, err = e.sighted(ctx, s, mg)
 	switch {
 	case err == nil && v.reason == v1alpha1.RunnerExited:
 		return e.excuse(ctx, s, mg, v)
@@ -279,7 +287,7 @@ func (e *external) heard(mg *v1alpha1.RunnerInstance, r api.Runner) {
 }
 
 // sighted is the verdict on what is known now.
-func (e *external) sighted(ctx context.Context, mg *v1alpha1.RunnerInstance) (verdict, error) {
+func (e *external) sighted(ctx context.Context, from Server, mg *v1alpha1.RunnerInstance) (verdict, error) {
 	st, p, now := mg.Status.AtProvider, mg.Spec.ForProvider, e.o.Clock.Now()
 	s := sight{
 		now: now, created: mg.CreationTimestamp.Time, state: st.State,
@@ -289,6 +297,7 @@ func (e *external) sighted(ctx context.Context, mg *v1alpha1.RunnerInstance) (ve
 		startup:  time.Duration(p.Config.StartupTimeoutSeconds) * time.Second,
 		lifetime: time.Duration(p.Config.JobTimeoutSeconds) * time.Second,
 	}
+	s.excused = excused(from, s.startup)
 	if st.ActiveTime != nil {
 		s.job = st.ActiveTime.Time
 	}

@@ -86,3 +86,42 @@ func TestANumberThatIsAnotherOnes(t *testing.T) {
 		})
 	}
 }
+
+// TestAServerThatWasAway has not heard of a runner that started meanwhile. It is not blamed for that, but has the time of the outage to
+// be heard of; and nor is one that could not be registered.
+func TestAServerThatWasAway(t *testing.T) {
+	for name, registered := range map[string]bool{"Registered": true, "Unregistered": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			away := forgejo.Fault{Kind: forgejo.FaultUnavailable}
+			w.runner()
+			if registered {
+				w.converge()
+				w.podRuns()
+			}
+			must(t, w.forgejo.SetFault(away))
+			for range 12 {
+				w.look()
+				_, _ = w.reconcile()
+				w.clock.Step(time.Minute)
+			}
+			w.forgejo.UnsetFaults("", "")
+			must(t, w.forgejo.SetFault(forgejo.Fault{Route: forgejo.RouteRegister, Kind: forgejo.FaultUnavailable}))
+			w.look()
+			_, _ = w.reconcile()
+			if st := w.status(); st.Reason != "" {
+				t.Fatalf("the server was back a moment ago, and it is judged %s: %s", st.Reason, st.Message)
+			}
+			w.clock.Step(10*time.Minute - time.Second)
+			w.look()
+			_, _ = w.reconcile()
+			if st := w.status(); st.Reason != "" {
+				t.Fatalf("it may be heard of for another second, and is judged %s", st.Reason)
+			}
+			w.later(time.Second)
+			if st := w.status(); st.Reason != v1alpha1.StartupTimeout {
+				t.Errorf("but not for ever: %q", st.Reason)
+			}
+		})
+	}
+}

@@ -31,6 +31,8 @@ type Server interface {
 	// Listed is a registration as the last look at the server had it, nil when it was not listed, and when that look began.
 	// Without a look that counts the time is zero.
 	Listed(id int64) (r *api.Runner, began time.Time)
+	// Recovered is when looks at the server went well again, and how long they had failed until then. Zero if they never failed.
+	Recovered() (at time.Time, outage time.Duration)
 	// Track a registration: its RunnerInstance is woken when its state changes, and by each look that does not list it.
 	Track(id int64, instance client.ObjectKey)
 }

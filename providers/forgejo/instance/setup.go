@@ -125,6 +125,14 @@ func (s session) Jobs(ctx context.Context, labels []string) ([]api.Job, error) {
 	return s.Client().Jobs(ctx, labels)
 }
 
+func (s session) Recovered() (at time.Time, outage time.Duration) {
+	p := s.Poll()
+	if p.Outcome != steading.PollSucceeded || p.Outage == 0 {
+		return time.Time{}, 0
+	}
+	return p.Since, p.Outage
+}
+
 func (s session) Listed(id int64) (*api.Runner, time.Time) {
 	look, ok := s.Look()
 	if !ok {

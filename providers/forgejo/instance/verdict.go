@@ -35,6 +35,8 @@ type sight struct {
 	goneFor, endedFor, idleFor time.Duration
 	// startup and lifetime are how long a runner may take to be heard of, and live without a job, and then with it.
 	startup, lifetime time.Duration
+	// excused is until when the server, which was away, may not have heard of a runner that started well. Zero: it was not.
+	excused time.Time
 }
 
 // A verdict says what became of a runner. Without a reason there is none.
@@ -156,7 +158,7 @@ func (s sight) neverStarted() (verdict, bool) {
 		return verdict{}, false
 	case s.credentialsLost && s.child.Phase == child.Starting:
 		return verdict{reason: v1alpha1.CredentialsLost, message: "the Secret with its credential was deleted before it had started"}, true
-	case s.age() < s.startup:
+	case s.age() < s.startup, s.now.Before(s.excused):
 		return verdict{}, false
 	default:
 		msg := fmt.Sprintf("the server has not heard of it within startupTimeoutSeconds, %d", seconds(s.startup))
@@ -186,7 +188,7 @@ func (s sight) deadline() time.Duration {
 		left = mostLives*s.lifetime - s.age()
 	}
 	if !s.online {
-		left = min(left, s.startup-s.age())
+		left = min(left, max(s.startup-s.age(), s.excused.Sub(s.now)))
 	}
 	return max(left, time.Second)
 }

@@ -72,6 +72,9 @@ type world struct {
 	// listed and looked are the last look at the server.
 	listed map[int64]api.Runner
 	looked time.Time
+	// failing is since when looks fail, recovered when they went well again, and outage how long they had failed.
+	failing, recovered time.Time
+	outage             time.Duration
 	// noSession is why there is no session with the server.
 	noSession error
 	// withdrawn are tokens that the server does not take any more, by their Secret.
@@ -335,6 +338,10 @@ func (s serverOf) Listed(id int64) (*api.Runner, time.Time) {
 	return nil, s.w.looked
 }
 
+func (s serverOf) Recovered() (at time.Time, outage time.Duration) {
+	return s.w.recovered, max(0, s.w.outage)
+}
+
 func (s serverOf) Track(int64, client.ObjectKey) {}
 
 // look at the server, as a session does. One that fails leaves no look.
@@ -343,7 +350,11 @@ func (w *world) look() {
 	all, err := w.api.Runners(w.t.Context())
 	if err != nil {
 		w.listed, w.looked = nil, time.Time{}
+		since(&w.failing, true, w.clock.Now())
 		return
+	}
+	if !w.failing.IsZero() {
+		w.recovered, w.outage, w.failing = w.clock.Now(), w.clock.Since(w.failing), time.Time{}
 	}
 	w.clock.Step(time.Millisecond)
 	w.listed, w.looked = map[int64]api.Runner{}, w.clock.Now()

@@ -147,13 +147,16 @@ func (s *Session) ask(ctx context.Context, version string) (Look, string, error)
 func (s *Session) seen(l Look, version string, err error) (pools, instances []client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := Poll{Outcome: steading.PollSucceeded, Since: s.poll.Since, Version: version, Err: err}
+	next := Poll{Outcome: steading.PollSucceeded, Since: s.poll.Since, Outage: s.poll.Outage, Version: version, Err: err}
 	if err != nil {
 		next.Outcome = steading.PollFailed
 	}
 	same := next.Outcome == s.poll.Outcome
 	if !same {
-		next.Since = s.servers.o.Clock.Now()
+		next.Since, next.Outage = s.servers.o.Clock.Now(), 0
+	}
+	if !same && err == nil && !s.poll.Since.IsZero() {
+		next.Outage = next.Since.Sub(s.poll.Since)
 	}
 	same = same && message(next.Err) == message(s.poll.Err)
 	s.poll, s.fresh = next, err == nil

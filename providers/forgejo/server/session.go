@@ -34,6 +34,8 @@ type Poll struct {
 	Outcome steading.PollOutcome
 	// Since when looks have gone this way.
 	Since time.Time
+	// Outage is how long looks had failed before they went well. Zero if they did not fail.
+	Outage time.Duration
 	// Version of the server, empty while it is not known.
 	Version string
 	// Err is why it failed.

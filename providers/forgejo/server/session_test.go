@@ -154,6 +154,28 @@ func TestATokenThatNeverWorkedReplacesNoneThatDid(t *testing.T) {
 	w.until("the new one counts", func() bool { return w.session() == next })
 }
 
+// TestAnOutageIsMeasured from the first look that failed to the first that went well.
+func TestAnOutageIsMeasured(t *testing.T) {
+	w := newWorld(t, loopback)
+	s := w.session()
+	s.Subscribe(linux, 30*time.Second)
+	l := w.looked(s, 0)
+	if o := s.Poll().Outage; o != 0 {
+		t.Errorf("none failed, for %s", o)
+	}
+	must(t, w.forgejo.SetFault(forgejo.Fault{Kind: forgejo.FaultUnavailable}))
+	w.clock.Step(30 * time.Second)
+	w.until("the look fails", func() bool { return s.Poll().Outcome == steading.PollFailed })
+	w.forgejo.UnsetFaults("", "")
+	for range 2 {
+		w.clock.Step(30 * time.Second)
+		l = w.looked(s, l.Number)
+		if o := s.Poll().Outage; o != 30*time.Second {
+			t.Errorf("it took %s", o)
+		}
+	}
+}
+
 // TestAScopeThatIsNotThereIsSaid, and is not taken for a token that is refused.
 func TestAScopeThatIsNotThereIsSaid(t *testing.T) {
 	w := newWorld(t, loopback)
