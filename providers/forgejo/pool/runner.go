@@ -32,7 +32,7 @@ func live(i *forgejov1.RunnerInstance, now time.Time) bool {
 	return !o.Released && o.CompletionTime != nil && now.Sub(o.CompletionTime.Time) < stuck
 }
 
-// lifetime of a runner, from its making on.
+// lifetime is how long a runner may wait for a job, and then how long it may have that.
 func lifetime(i *forgejov1.RunnerInstance) time.Duration {
 	return time.Duration(i.Spec.ForProvider.Config.JobTimeoutSeconds) * time.Second
 }
