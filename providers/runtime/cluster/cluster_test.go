@@ -3,6 +3,7 @@ package cluster
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,7 +182,9 @@ func TestAClusterThatSaysTooMuchIsNotReached(t *testing.T) {
 		t.Errorf("%s is woken, and it is said of the cluster: %+v", name, mg.Status.AtProvider)
 	}
 	w.server.answerWith(nil)
-	w.change(func(mg *v1alpha1.Cluster) { mg.Spec.ForProvider.CABundle = append(w.server.ca.pem, '\n') })
+	w.change(func(mg *v1alpha1.Cluster) {
+		mg.Spec.ForProvider.CABundle = slices.Concat(w.server.ca.pem, []byte("\n"))
+	})
 	w.until("another address is tried at once", ready)
 }
 

@@ -58,10 +58,10 @@ func TestWhatIsMadeSmallerIsNotFreeAtOnce(t *testing.T) {
 	}
 }
 
-// capped is a boundary whose quota its cluster counted with these caps.
-func capped(env string, caps *steading.Resources, inUse *steading.Resources) *v1alpha1.Boundary {
-	b := boundaryOf(env)
-	b.Spec.ForProvider.Identity = placementOf(env).Spec.ForProvider.Identity
+// capped is the boundary of environment a whose quota its cluster counted with these caps.
+func capped(caps *steading.Resources, inUse *steading.Resources) *v1alpha1.Boundary {
+	b := boundaryOf("a")
+	b.Spec.ForProvider.Identity = placementOf("a").Spec.ForProvider.Identity
 	b.Spec.ForProvider.Caps = *caps
 	b.Status.AtProvider.Quota = &v1alpha1.CountedQuota{Generation: b.Generation, InUse: inUse}
 	return b
@@ -90,13 +90,13 @@ func (w *world) refused(env string) bool {
 func TestWhatWasReservedIsReleasedByWhatItsClusterCounts(t *testing.T) {
 	w := newWorld(t, homeOf(func(s *steading.TenantSpec) {
 		s.Quota.Total, s.Quota.PerEnvironment = sizeOf("160", "1Ti", "72Gi"), sizeOf("16", "36Gi", "72Gi")
-	}), placementOf("a", sized(storage("72Gi"))), capped("a", storage("72Gi"), nil))
+	}), placementOf("a", sized(storage("72Gi"))), capped(storage("72Gi"), nil))
 	w.reconcile()
 	w.ask("a", sized(storage("4Gi")))
 	w.reconcile()
 	w.create(placementOf("b", sized(storage("68Gi"))))
 
-	old := capped("a", storage("4Gi"), nil)
+	old := capped(storage("4Gi"), nil)
 	old.Generation++
 	cases := []struct {
 		reason string
@@ -104,11 +104,11 @@ func TestWhatWasReservedIsReleasedByWhatItsClusterCounts(t *testing.T) {
 		refuse bool
 		used   string
 	}{
-		{"Its boundary has the caps from before.", capped("a", storage("72Gi"), nil), true, "72Gi"},
+		{"Its boundary has the caps from before.", capped(storage("72Gi"), nil), true, "72Gi"},
 		{"Its boundary has the new caps, and the quota the old.", old, true, "72Gi"},
-		{"The quota has the new caps, and more is in use.", capped("a", storage("4Gi"), sizeOf("0", "0", "60Gi")), true, "60Gi"},
-		{"Less of it is in use.", capped("a", storage("4Gi"), sizeOf("0", "0", "5Gi")), true, "5Gi"},
-		{"It all fits.", capped("a", storage("4Gi"), nil), false, "72Gi"},
+		{"The quota has the new caps, and more is in use.", capped(storage("4Gi"), sizeOf("0", "0", "60Gi")), true, "60Gi"},
+		{"Less of it is in use.", capped(storage("4Gi"), sizeOf("0", "0", "5Gi")), true, "5Gi"},
+		{"It all fits.", capped(storage("4Gi"), nil), false, "72Gi"},
 	}
 	for _, c := range cases {
 		w.become(c.a)
@@ -125,7 +125,7 @@ func TestWhatWasReservedIsReleasedByWhatItsClusterCounts(t *testing.T) {
 
 // TestWhatChangesBackAtOnceIsReleased: the boundary never had the larger caps, so that nothing of it changes.
 func TestWhatChangesBackAtOnceIsReleased(t *testing.T) {
-	w := newWorld(t, homeOf(), placementOf("a", sized(storage("4Gi"))), capped("a", storage("4Gi"), nil))
+	w := newWorld(t, homeOf(), placementOf("a", sized(storage("4Gi"))), capped(storage("4Gi"), nil))
 	w.reconcile()
 	w.ask("a", sized(storage("72Gi")))
 	w.reconcile()
@@ -145,9 +145,9 @@ func TestReleaseIsNotReadFromTheCache(t *testing.T) {
 	w.reconcile()
 	w.ask("a", sized(storage("4Gi")))
 	w.create(placementOf("b", sized(storage("68Gi"))))
-	cached := newWorld(t, capped("a", storage("4Gi"), nil))
+	cached := newWorld(t, capped(storage("4Gi"), nil))
 	w.r.client = splitReader{Client: w.kube, boundaries: cached.kube}
-	w.become(capped("a", storage("72Gi"), nil))
+	w.become(capped(storage("72Gi"), nil))
 	w.reconcile()
 	if !w.refused("b") {
 		t.Errorf("ledger %+v", w.ledger().Entries)
@@ -168,7 +168,7 @@ func (s splitReader) List(ctx context.Context, l client.ObjectList, opts ...clie
 }
 
 func TestACountedQuotaWakesItsTenant(t *testing.T) {
-	before, after := capped("a", storage("4Gi"), sizeOf("0", "0", "60Gi")), capped("a", storage("4Gi"), nil)
+	before, after := capped(storage("4Gi"), sizeOf("0", "0", "60Gi")), capped(storage("4Gi"), nil)
 	if !quotaCounted().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 		t.Error("what is in use fits, and nobody is told")
 	}

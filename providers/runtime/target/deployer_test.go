@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -211,7 +210,7 @@ func TestDeployersShareConnections(t *testing.T) {
 	t.Cleanup(s.Close)
 	cfg := trusting(s)
 	cfg.Dial = (&net.Dialer{}).DialContext
-	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	cfg.Proxy = http.ProxyURL(nil)
 	tg, err := newTarget("acme-edge", Context, cfg, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +259,7 @@ func TestDeployersAreKeptFromElsewhere(t *testing.T) {
 			t.Cleanup(s.Close)
 			cfg := trusting(s)
 			cfg.Dial = tc.policy.Dialer(time.Second).DialContext
-			cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+			cfg.Proxy = http.ProxyURL(nil)
 			tg, err := newTarget("acme-edge", Context, cfg, nil)
 			if err != nil {
 				t.Fatal(err)

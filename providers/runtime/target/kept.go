@@ -29,7 +29,7 @@ func newKept(told func(*ExcessError)) *kept { return &kept{told: told, turn: mak
 // store notes that an object was added, changed or deleted. Nil is none.
 func (k *kept) store(before, after any) {
 	if k != nil {
-		k.note(&k.stored, weight(after)-weight(before))
+		_ = k.note(&k.stored, weight(after)-weight(before)) // It is told.
 	}
 }
 

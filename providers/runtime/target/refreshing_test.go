@@ -48,7 +48,7 @@ func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.asked++
 		groups := metav1.APIGroupList{}
 		for name := range g.kinds {
-			gv, _ := schema.ParseGroupVersion(name) //nolint:errcheck // It was written above.
+			gv, _ := schema.ParseGroupVersion(name)
 			version := metav1.GroupVersionForDiscovery{GroupVersion: name, Version: gv.Version}
 			groups.Groups = append(groups.Groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
 		}
