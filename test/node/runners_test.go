@@ -5,12 +5,14 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	forgejov1 "github.com/steading-dev/steading/apis/forgejo/v1alpha1"
@@ -65,8 +68,8 @@ func TestEveryJobRunsOnceThroughKills(t *testing.T) {
 		t.Errorf("at most %d registrations were there at once, want %d", have, burstMax)
 	}
 	w.wait("only history is left", func(ctx context.Context) error { return w.onlyHistory(ctx, pool) })
-	if have := peak(); have != burstMax {
-		t.Errorf("at most %d children ran at once, want %d", have, burstMax)
+	if have := peak(); len(have) != burstMax {
+		t.Errorf("at most %d children ran at once, want %d:\n%s", len(have), burstMax, strings.Join(have, "\n"))
 	}
 
 	suite.Delete(t, pool)
@@ -190,18 +193,23 @@ func (w *runners) progress() string {
 	return fmt.Sprint(by)
 }
 
-// watchChildren until the test ends, and return what tells the most that ran at once.
-func (w *runners) watchChildren() func() int {
-	var mu sync.Mutex
-	running, most := map[string]bool{}, 0
+// watchChildren until the test ends, and return what tells the most that ran at once, as they were then.
+func (w *runners) watchChildren() func() []string {
+	var (
+		mu   sync.Mutex
+		most []string
+	)
+	running := map[string]string{}
 	count := func(j *batchv1.Job, gone bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		delete(running, j.Name)
 		if !gone && !ended(j) {
-			running[j.Name] = true
+			running[j.Name] = fmt.Sprintf("%s, suspended %t: %+v", j.Name, ptr.Deref(j.Spec.Suspend, false), j.Status)
 		}
-		most = max(most, len(running))
+		if len(running) > len(most) {
+			most = slices.Sorted(maps.Values(running))
+		}
 	}
 	watching, err := client.NewWithWatch(suite.Plane.Config(), client.Options{Scheme: suite.Admin.Scheme()})
 	w.must(err)
@@ -224,7 +232,7 @@ func (w *runners) watchChildren() func() int {
 			}
 		}
 	}()
-	return func() int {
+	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return most
