@@ -39,6 +39,8 @@ type State struct {
 	ExitedZero bool
 	// Quiet is whether nothing of the child runs, or will without being asked to.
 	Quiet bool
+	// Settling is whether its pods are over and the Job controller has yet to say so of the Job, which then is quiet by itself.
+	Settling bool
 	// StartTime is when the runner started. Zero: it has not, or nobody knows any more.
 	StartTime time.Time
 	// Message says what a runner that starts waits for, or how one ended, as it is said each time. It may be empty.
@@ -68,7 +70,7 @@ func OfJob(j *batchv1.Job, all []corev1.Pod, container string) State {
 		s.Phase, s.Message = Ended, "its Job is suspended"
 	default:
 		// One without pods is about to make one.
-		s.Quiet = false
+		s.Settling, s.Quiet = s.Quiet && s.Phase == Ended, false
 	}
 	return s
 }

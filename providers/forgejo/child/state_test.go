@@ -93,7 +93,7 @@ func TestStateOfAJob(t *testing.T) {
 		"PodSucceeded": {
 			reason: "the Job's controller has not seen it yet, and makes no other pod",
 			job:    jobOf(), pods: []corev1.Pod{podOf(corev1.PodSucceeded, ran(0))},
-			want: State{Phase: Ended, ExitedZero: true, StartTime: started, Message: "it ended with exit code 0"},
+			want: State{Phase: Ended, ExitedZero: true, Settling: true, StartTime: started, Message: "it ended with exit code 0"},
 		},
 		"Complete": {
 			reason: "the pod may be collected by then",

@@ -394,6 +394,20 @@ func TestALogIsKept(t *testing.T) {
 	}
 }
 
+// TestAJobThatIsOverIsWaitedFor: while the Job controller is away its pods have ended and it does not say so. Stopping it would only
+// make it a suspended one, whose slot is free while it seems to run.
+func TestAJobThatIsOverIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.ready()
+	w.pod(corev1.PodFailed, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, StartedAt: metav1.NewTime(w.clock.Now())}})
+	w.converge()
+	w.clock.Step(2 * grace)
+	w.converge()
+	if st := w.status(); st.Reason != v1alpha1.RunnerExited || st.Released || slices.Contains(w.calls, "patch Job") {
+		t.Errorf("calls %q, status %+v", w.calls, st)
+	}
+}
+
 // othersTakeAJob that the runner could have taken, and are not there any more.
 func (w *world) othersTakeAJob() {
 	w.t.Helper()

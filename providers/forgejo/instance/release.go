@@ -81,7 +81,7 @@ func takeOff(ctx context.Context, s Server, known v1alpha1.Registration) error {
 // before it says so of the pod: one that was stopped in between would be deleted, and its log with it.
 func (e *external) quiet(ctx context.Context, mg *v1alpha1.RunnerInstance) (bool, error) {
 	s, err := e.children.state(ctx, mg)
-	if err != nil || s.Quiet {
+	if err != nil || s.Quiet || s.Settling {
 		return s.Quiet, err
 	}
 	if left := grace - e.o.Clock.Since(mg.Status.AtProvider.CompletionTime.Time); left > 0 && s.Phase != child.Starting {
