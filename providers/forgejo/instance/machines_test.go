@@ -137,11 +137,12 @@ func TestMachinesAreWatchedOnceTheyAreServed(t *testing.T) {
 
 	machine := child.VirtualMachine.GroupVersion().WithResource("virtualmachines")
 	for _, round := range []string{"a", "b"} {
-		add(t, c, definitionsResource, "CustomResourceDefinition", "", "virtualmachines.kubevirt.io", nil)
+		// In this order, since the fake has no event between a list and the watch after it.
 		add(t, c, machine, "VirtualMachine", "acme-ci", round, map[string]string{names.LabelManagedBy: names.ManagedBy, names.LabelRunner: round})
+		add(t, c, definitionsResource, "CustomResourceDefinition", "", "virtualmachines.kubevirt.io", nil)
 		want := reconcile.Request{}
 		want.Namespace, want.Name = names.SystemNamespace, round
-		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
 			for q.Len() > 0 {
 				r, _ := q.Get()
 				q.Done(r)
@@ -155,7 +156,7 @@ func TestMachinesAreWatchedOnceTheyAreServed(t *testing.T) {
 			t.Fatalf("round %s: nobody was woken", round)
 		}
 		must(t, c.Resource(definitionsResource).Delete(ctx, "virtualmachines.kubevirt.io", metav1.DeleteOptions{}))
-		err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			return len(m.watches) == 0, nil

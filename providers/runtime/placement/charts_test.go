@@ -49,7 +49,7 @@ func (r *registry) wakes(t *testing.T) {
 		if have != "acme" {
 			t.Errorf("woke %s, not acme", have)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("acme was not woken")
 	}
 }
@@ -199,7 +199,7 @@ func TestResolverKeepsNobodyWaitingForAnother(t *testing.T) {
 			if have != want {
 				t.Fatalf("woke %s, not %s", have, want)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s waits for another", want)
 		}
 	}

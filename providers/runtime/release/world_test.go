@@ -203,7 +203,7 @@ func (w *world) settle() {
 		}
 		select {
 		case <-w.wake:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			w.t.Fatal("an operation does not end")
 		}
 	}

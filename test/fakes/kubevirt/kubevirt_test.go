@@ -158,7 +158,7 @@ func read[T any, P interface {
 // until has the controllers run until something holds.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for !holds() {
 		for _, r := range []reconcile.Reconciler{&machines{w.KubeVirt}, &instances{w.KubeVirt}} {
 			// What it lost against another is tried again.
