@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/steading-dev/steading/apis/names"
 	runtimev1 "github.com/steading-dev/steading/apis/runtime/v1alpha1"
@@ -50,7 +52,11 @@ func TestARegistryWithAPrivateCA(t *testing.T) {
 	before := harness.Get(t, &suite, config).Spec.Components
 	harness.Change(t, &suite, config, func(c *runtimev1.ClusterProviderConfig) { c.Spec.Components = slices.Concat(prefixes, before) })
 	t.Cleanup(func() {
-		harness.Change(t, &suite, config, func(c *runtimev1.ClusterProviderConfig) { c.Spec.Components = before })
+		after := config.DeepCopy() // The test's context is over by now, which harness.Change waits by.
+		after.Spec.Components = before
+		if err := suite.Admin.Patch(context.Background(), after, client.MergeFrom(config)); err != nil {
+			t.Errorf("cannot take the registries out again: %v", err)
+		}
 	})
 	suite.NewTenant(t, "private", steading.TenantSpec{})
 
