@@ -24,6 +24,17 @@ func (r Resources) Add(o Resources) Resources {
 	return sum
 }
 
+// Max returns the larger amount of each resource.
+func (r Resources) Max(o Resources) Resources {
+	most := *r.DeepCopy()
+	for _, a := range []struct{ have, other *resource.Quantity }{{&most.CPU, &o.CPU}, {&most.Memory, &o.Memory}, {&most.Storage, &o.Storage}} {
+		if a.have.Cmp(*a.other) < 0 {
+			*a.have = a.other.DeepCopy()
+		}
+	}
+	return most
+}
+
 // Equal reports whether r and o are the same amounts, however they are written.
 func (r Resources) Equal(o Resources) bool {
 	return r.CPU.Cmp(o.CPU) == 0 && r.Memory.Cmp(o.Memory) == 0 && r.Storage.Cmp(o.Storage) == 0

@@ -52,8 +52,8 @@ func plan(s State, snap snapshot) (wants []Want, idle []string) {
 	return append(slices.Clip(wants), make([]Want, max(0, spares))...), idle
 }
 
-// aged is the oldest of the spares, all of them idle, when it is past half of its life: a job that it took now might not have the
-// time that jobs have. The next look makes up for it.
+// aged is the oldest of the spares, all of them idle, when it is past half of its life: it is renewed before its
+// time without a job is over, which would count as a failure. The next look makes up for it.
 func aged(s State, snap snapshot, free []*forgejov1.RunnerInstance) []string {
 	if s.Gate != nil || len(free) == 0 || slices.ContainsFunc(free, func(i *forgejov1.RunnerInstance) bool { return !snap.idle(i) }) {
 		return nil

@@ -72,23 +72,13 @@ func (p Pods) limits(cpu, memory resource.Quantity) steading.Resources {
 			sidecars = sidecars.Add(limits)
 			continue
 		}
-		most = larger(most, sidecars.Add(limits))
+		most = most.Max(sidecars.Add(limits))
 	}
 	for _, c := range p.Containers {
 		together = together.Add(defaulted(c, cpu, memory))
 	}
-	most = larger(most, sidecars.Add(together))
+	most = most.Max(sidecars.Add(together))
 	return defaulted(p.Whole, most.CPU, most.Memory).Add(p.Overhead)
-}
-
-func larger(a, b steading.Resources) steading.Resources {
-	if a.CPU.Cmp(b.CPU) < 0 {
-		a.CPU = b.CPU
-	}
-	if a.Memory.Cmp(b.Memory) < 0 {
-		a.Memory = b.Memory
-	}
-	return a
 }
 
 func defaulted(c steading.Resources, cpu, memory resource.Quantity) steading.Resources {

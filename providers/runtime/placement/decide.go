@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/steading-dev/steading/apis/names"
 	"github.com/steading-dev/steading/apis/runtime/v1alpha1"
 	steading "github.com/steading-dev/steading/apis/v1alpha1"
@@ -139,14 +137,8 @@ func larger(a, b *steading.Resources) *steading.Resources {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	return &steading.Resources{CPU: greater(a.CPU, b.CPU), Memory: greater(a.Memory, b.Memory), Storage: greater(a.Storage, b.Storage)}
-}
-
-func greater(a, b resource.Quantity) resource.Quantity {
-	if a.Cmp(b) < 0 {
-		return b
-	}
-	return a
+	most := a.Max(*b)
+	return &most
 }
 
 // order is the order of decision: by the age of the claim, then by name; plans last.

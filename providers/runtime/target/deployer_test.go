@@ -208,15 +208,7 @@ func TestDeployersShareConnections(t *testing.T) {
 	}
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	cfg := trusting(s)
-	cfg.Dial = (&net.Dialer{}).DialContext
-	cfg.Proxy = http.ProxyURL(nil)
-	tg, err := newTarget("acme-edge", Context, cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tk, _ := issuing(time.Hour, nil)
-	tg.tokens.client = tk.client
+	tg := deploys(t, s, (&net.Dialer{}).DialContext)
 	for range 10 {
 		cfg, err := tg.Deployer(t.Context(), "acme-dev")
 		if err != nil {
@@ -233,6 +225,20 @@ func TestDeployersShareConnections(t *testing.T) {
 	if n := dialed.Load(); n != 1 {
 		t.Errorf("ten clients have %d connections", n)
 	}
+}
+
+// deploys makes a target of a tenant's server that is a test's, and has a token to deploy with.
+func deploys(t *testing.T, s *httptest.Server, dial func(context.Context, string, string) (net.Conn, error)) *Target {
+	t.Helper()
+	cfg := trusting(s)
+	cfg.Dial, cfg.Proxy = dial, http.ProxyURL(nil)
+	tg, err := newTarget("acme-edge", Context, cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tk, _ := issuing(time.Hour, nil)
+	tg.tokens.client = tk.client
+	return tg
 }
 
 // TestDeployersAreKeptFromElsewhere: whatever else they share, no redirect is followed, no address is dialed that is refused, and no
@@ -257,16 +263,9 @@ func TestDeployersAreKeptFromElsewhere(t *testing.T) {
 			t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 			s := httptest.NewTLSServer(tc.answer)
 			t.Cleanup(s.Close)
-			cfg := trusting(s)
-			cfg.Dial = tc.policy.Dialer(time.Second).DialContext
-			cfg.Proxy = http.ProxyURL(nil)
-			tg, err := newTarget("acme-edge", Context, cfg, nil)
+			tg := deploys(t, s, tc.policy.Dialer(time.Second).DialContext)
+			cfg, err := tg.Deployer(t.Context(), "acme-dev")
 			if err != nil {
-				t.Fatal(err)
-			}
-			tk, _ := issuing(time.Hour, nil)
-			tg.tokens.client = tk.client
-			if cfg, err = tg.Deployer(t.Context(), "acme-dev"); err != nil {
 				t.Fatal(err)
 			}
 			m, err := metadata.NewForConfig(cfg)
